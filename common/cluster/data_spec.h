@@ -147,6 +147,13 @@ struct NpySpec {
   DType featuresType() const;
 };
 
+// Files of libsvm. The classes' words and max_bad_records are members of CsvSpec.
+struct LibsvmSpec {
+  bool zero_based = false;          // the indices begin at 0
+  bool are_targets = false;         // labels are numbers to learn
+  std::vector<int64_t> shape = {};  // of the features of an example: model.input.shape
+};
+
 // A folder of PNG, JPEG, WebP and BMP files with a subfolder for each class. Images are resized to
 // the model's input.
 struct ImagesSpec {
@@ -185,17 +192,19 @@ struct DatasetSpec {
     kCsv,
     kNpy,
     kNpz,
-    kImages
+    kImages,
+    kLibsvm
   } format = Format::kDigits;
   std::filesystem::path images;              // kIdx; already resolved, as the next two
   std::filesystem::path labels;              // kIdx
-  std::vector<std::filesystem::path> files;  // kCifar10, kCifar100, kCsv: in order
+  std::vector<std::filesystem::path> files;  // kCifar10, kCifar100, kCsv, kLibsvm: in order
   LabelMode label_mode = LabelMode::kFine;   // kCifar100
   int64_t count = 10000;                     // kDigits, kSynthetic: number of examples
   Problem problem = Problem::kFriedman;      // kSynthetic
   int64_t classes = 10;                      // kSynthetic: kCentres
   CsvSpec csv;
   NpySpec npy;
+  LibsvmSpec libsvm;
   ImagesSpec image_folder;
   std::optional<EvalSplit> split;  // none: all examples
   yaml::Mark mark;

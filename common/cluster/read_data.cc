@@ -59,8 +59,11 @@ constexpr FormatKey kFormatKeys[] = {
     {"images", formatBits(Format::kIdx), formatBits(Format::kIdx), "a file"},
     {"labels", formatBits(Format::kIdx, Format::kNpy, Format::kNpz), formatBits(Format::kIdx),
      "a file"},
-    {"files", formatBits(Format::kCifar10, Format::kCifar100, Format::kCsv),
-     formatBits(Format::kCifar10, Format::kCifar100, Format::kCsv), "a list of files"},
+    {"files", formatBits(Format::kCifar10, Format::kCifar100, Format::kCsv, Format::kLibsvm),
+     formatBits(Format::kCifar10, Format::kCifar100, Format::kCsv, Format::kLibsvm),
+     "a list of files"},
+    {"zero_based", formatBits(Format::kLibsvm), 0, ""},
+    {"labels_as", formatBits(Format::kLibsvm), 0, ""},
     {"label_mode", formatBits(Format::kCifar100), 0, ""},
     {"count", formatBits(Format::kDigits, Format::kSynthetic), 0, ""},
     {"problem", formatBits(Format::kSynthetic), formatBits(Format::kSynthetic),
@@ -76,8 +79,8 @@ constexpr FormatKey kFormatKeys[] = {
     {"decimal", formatBits(Format::kCsv), 0, ""},
     {"comment", formatBits(Format::kCsv), 0, ""},
     {"categorical_arrays", formatBits(Format::kNpy, Format::kNpz), 0, ""},
-    {"class_names", formatBits(Format::kCsv, Format::kImages), 0, ""},
-    {"max_bad_records", formatBits(Format::kCsv, Format::kImages), 0, ""},
+    {"class_names", formatBits(Format::kCsv, Format::kImages, Format::kLibsvm), 0, ""},
+    {"max_bad_records", formatBits(Format::kCsv, Format::kImages, Format::kLibsvm), 0, ""},
     {"archive", formatBits(Format::kNpz), formatBits(Format::kNpz), "a file"},
     {"features", formatBits(Format::kNpy, Format::kNpz), formatBits(Format::kNpy, Format::kNpz),
      "an array"},
@@ -180,6 +183,23 @@ void readImages(const MapReader& reader, const YamlNode& node, ImagesSpec& image
   reader.whole("max_bad_records", images.max_bad_records);
 }
 
+void readLibsvm(const MapReader& reader, DatasetSpec& dataset, Report& report) {
+  enum class LabelsAs : uint8_t { kClasses, kTargets } as = LabelsAs::kClasses;
+  reader.boolean("zero_based", dataset.libsvm.zero_based);
+  reader.choice("labels_as", as);
+  dataset.libsvm.are_targets = as == LabelsAs::kTargets;
+  ClassNames classes = readClassNames(reader, report);
+  const YamlNode* const names = reader.find("class_names");
+  if (classes.are_learned)
+    report.error(names->key_place,
+                 "format libsvm doesn't learn its classes: leave 'class_names' out for labels of "
+                 "-1 and 1 or from 0 on, or list the labels");
+  if (names != nullptr && dataset.libsvm.are_targets)
+    report.error(names->key_place, "'labels_as: targets' are numbers, which have no 'class_names'");
+  dataset.csv.class_names = std::move(classes.names);
+  reader.whole("max_bad_records", dataset.csv.max_bad_records);
+}
+
 // Returns the first difference between the categorical inputs, or an empty string. The columns may
 // differ: they depend on the files.
 std::string categoriesDifference(const DatasetSpec& train, const DatasetSpec& eval) {
@@ -216,7 +236,9 @@ void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
   if (const std::string difference = categoriesDifference(data.train, *data.eval);
       !difference.empty())
     report.error(eval.key_place, difference);
-  if (data.train.format == Format::kCsv && data.eval->format == Format::kCsv &&
+  const bool names_classes =
+      data.train.format == Format::kCsv || data.train.format == Format::kLibsvm;
+  if (names_classes && data.train.format == data.eval->format &&
       data.train.csv.class_names != data.eval->csv.class_names)
     report.error(eval.key_place, "data.train and data.eval have different class_names");
   if (data.train.format == Format::kCifar100 && data.eval->format == Format::kCifar100 &&
@@ -335,6 +357,10 @@ DataSpec readData(const YamlNode* node, Report& report) {
     return data;
   }
   const MapReader reader(*node, schema::kData, node->key, report);
+    case Format::kLibsvm:
+      readFiles(reader, dataset, report);
+      readLibsvm(reader, dataset, report);
+      break;
   const YamlNode* train = reader.find("train");
   const YamlNode* eval = reader.find("eval");
   const size_t mistakes_before = report.mistakes();

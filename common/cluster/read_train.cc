@@ -248,9 +248,9 @@ SummariesSpec readSummaries(const YamlNode& node, const std::vector<int64_t>& in
   return summaries;
 }
 
-// Sets the size to which images are resized. Does nothing after other mistakes, which may be the
-// cause of a bad shape.
+// Sets the size of examples that only the model has; of images unless there are other mistakes.
 void setImageSize(const model::ModelSpec& model, DatasetSpec& dataset, Report& report) {
+  dataset.libsvm.shape = model.input_shape;
   if (dataset.format != DatasetSpec::Format::kImages || !report.empty()) return;
   if (dataset.image_folder.setSize(model.input_shape)) return;
   report.error(report.placeOf(model.shape_mark),

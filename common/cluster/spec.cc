@@ -104,6 +104,7 @@ DType DatasetSpec::featuresType() const {
     case Format::kCsv:
       return csv.no_features || csv.whole_features ? DType::kInt32 : DType::kFloat32;
     case Format::kSynthetic:
+    case Format::kLibsvm:
       return DType::kFloat32;
     case Format::kNpy:
     case Format::kNpz:
@@ -124,6 +125,8 @@ DType DatasetSpec::labelsType() const {
                                                                         : DType::kInt32;
     case Format::kImages:
       return DType::kInt32;
+    case Format::kLibsvm:
+      return libsvm.are_targets ? DType::kFloat32 : DType::kInt32;
     case Format::kCsv:
       return csv.targets.empty() ? DType::kInt32 : DType::kFloat32;
     case Format::kNpy:

@@ -25,6 +25,7 @@
 #include "common/data/image_folder.h"
 #include "common/data/label_check.h"
 #include "common/data/learn_table.h"
+#include "common/data/libsvm_reader.h"
 #include "common/data/npy_dataset.h"
 #include "common/data/read_signature.h"
 #include "common/data/synthetic.h"
@@ -79,6 +80,8 @@ Dataset open(const DatasetSpec& spec, uint64_t seed, bool eval) {
     case DatasetSpec::Format::kNpy:
     case DatasetSpec::Format::kNpz:
       return readNpyDataset(spec);
+    case DatasetSpec::Format::kLibsvm:
+      return at(spec.files_marks.at(0), [&] { return readLibsvm(spec); });
     case DatasetSpec::Format::kImages:
       return at(spec.image_folder.folder.mark,
                 [&] { return readImageFolder(spec.image_folder).dataset; });
@@ -183,6 +186,7 @@ UnlabelledExamples readFeatures(const std::filesystem::path& file, const Dataset
   if (is_array) return {readNpyFeatures(file, like), {}};
   if (begin.starts_with("PK") && like.format == DatasetSpec::Format::kNpz)
     return readNpzExamples(file, like);
+  if (like.format == DatasetSpec::Format::kLibsvm) return readLibsvmFeatures(file, like);
   if (like.format == DatasetSpec::Format::kCsv)
     return readTable(file, like, input_shape.back(), model, keep);
   // What is none of these is refused by the reader of the format that the job trains on.

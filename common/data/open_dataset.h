@@ -25,7 +25,8 @@ std::shared_ptr<const Dataset> openDataset(const cluster::DatasetSpec& spec, uin
                                            bool eval);
 
 // Examples without labels, to be predicted: an array of NumPy, an archive with the arrays of the
-// job's, an image or a folder of them, a table where the job reads tables, else an IDX file. They
+// job's, an image or a folder of them, a table or a libsvm file where the job reads such, else an
+// IDX file. They
 // are read by the signature `model`, or, without one (a checkpoint of dtf 0.1.0), as `like`, the
 // training data. With a header a table's columns are found by their
 // names; others, as the label's, are left out. Images are resized to `input_shape`, the model's.

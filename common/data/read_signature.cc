@@ -31,6 +31,7 @@ const char* kindOf(DatasetSpec::Format format) {
     case DatasetSpec::Format::kCifar100:
     case DatasetSpec::Format::kNpy:
     case DatasetSpec::Format::kNpz:
+    case DatasetSpec::Format::kLibsvm:
       return "arrays";
     case DatasetSpec::Format::kCsv:
       return "table";
@@ -91,6 +92,8 @@ DataSignature declaredSignature(const DatasetSpec& spec) {
   if (spec.format == DatasetSpec::Format::kCifar100 &&
       spec.label_mode == cluster::LabelMode::kCoarse)
     signature.targets[0].preparation = {{{"op", "label_mode"}, {"mode", "coarse"}}};
+  if (spec.format == DatasetSpec::Format::kLibsvm)
+    signature.targets[0].preparation = labelSteps(spec.csv);
   if (spec.format != DatasetSpec::Format::kCsv) return signature;
   signature.targets[0].preparation = labelSteps(spec.csv);
   if (!spec.csv.numeric.empty()) signature.inputs[0].preparation = featureSteps(spec.csv);

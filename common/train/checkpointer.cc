@@ -43,6 +43,7 @@ std::string examplesText(const cluster::DatasetSpec& dataset) {
     case Format::kCifar10:
     case Format::kCifar100:
     case Format::kCsv:
+    case Format::kLibsvm:
       break;
   }
   DTF_CHECK(!dataset.files.empty());

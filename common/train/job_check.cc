@@ -33,6 +33,7 @@
 #include "common/train/metric.h"
 #include "common/train/model_data.h"
 #include "common/train/patience_check.h"
+#include "common/train/seen_data.h"
 #include "common/yaml/error_at.h"
 
 namespace dtf::train {
@@ -97,16 +98,7 @@ class JobChecker {
     }
   }
 
-  // Facts from the headers of a data set.
-  struct Seen {
-    std::optional<int64_t> count;   // of the examples
-    std::optional<uint64_t> bytes;  // of the examples, if their number is unknown
-    data::PartSpec features;
-    data::PartSpec labels{data::kLabels, DType::kUInt8, Shape()};
-    std::string name;  // of the features, for messages
-    Mark mark;
-    std::string columns = {};  // feature columns of a table: "a, b, c"
-  };
+  using Seen = SeenData;
 
   void checkData(const DatasetSpec& dataset, bool to_train) {
     // Only the chief evaluates. Data to be copied from here must be here.
@@ -167,12 +159,14 @@ class JobChecker {
         return lookAtCifar(dataset);
       case DatasetSpec::Format::kDigits:
         noting(dataset.mark, [this] { checkClasses(data::kDigitsName, data::kDigitClasses); });
-        return pixels(dataset.count, Shape{data::kDigitSide, data::kDigitSide, 1},
-                      data::kDigitsName, dataset.mark);
+        return seenPixels(dataset.count, Shape{data::kDigitSide, data::kDigitSide, 1},
+                          data::kDigitsName, dataset.mark);
       case DatasetSpec::Format::kSynthetic:
         return lookAtSynthetic(dataset);
       case DatasetSpec::Format::kCsv:
         return lookAtCsv(dataset);
+      case DatasetSpec::Format::kLibsvm:
+        return lookAtLibsvm(dataset);
       case DatasetSpec::Format::kNpy:
       case DatasetSpec::Format::kNpz:
         return lookAtNpy(dataset);
@@ -182,22 +176,13 @@ class JobChecker {
     DTF_CHECK_MSG(false, std::to_string(static_cast<int>(dataset.format)));
   }
 
-  static Seen pixels(int64_t count, Shape shape, std::string name, const Mark& mark) {
-    Seen seen;
-    seen.count = count;
-    seen.features = {data::kFeatures, DType::kUInt8, std::move(shape)};
-    seen.name = std::move(name);
-    seen.mark = mark;
-    return seen;
-  }
-
   std::optional<Seen> lookAtIdx(const DatasetSpec& dataset) {
     std::optional<data::IdxImages> images;
     noting(dataset.images_mark, [&] { images = data::readIdxImagesHeader(dataset.images); });
     noting(dataset.labels_mark, [&] { checkLabels(dataset, images); });
     if (!images) return std::nullopt;
-    return pixels(images->count, images->example_shape, dataset.images.string(),
-                  dataset.images_mark);
+    return seenPixels(images->count, images->example_shape, dataset.images.string(),
+                      dataset.images_mark);
   }
 
   std::optional<Seen> lookAtCifar(const DatasetSpec& dataset) {
@@ -210,7 +195,7 @@ class JobChecker {
     const Mark& mark = dataset.files.empty() ? dataset.mark : dataset.files_marks.at(0);
     noting(mark, [&] { checkClasses(labels.dataset, labels.classesToLearn()); });
     if (read < std::max<size_t>(dataset.files.size(), 1)) return std::nullopt;
-    return pixels(count, data::cifarImage(), dataset.files[0].string(), mark);
+    return seenPixels(count, data::cifarImage(), dataset.files[0].string(), mark);
   }
 
   std::optional<Seen> lookAtSynthetic(const DatasetSpec& dataset) {
@@ -246,6 +231,15 @@ class JobChecker {
     if (!read || !missing.empty()) return std::nullopt;
     const auto classes = static_cast<int64_t>(dataset.csv.class_names.size());
     if (classes > 0) noting(seen.mark, [&] { checkClasses("class_names", classes); });
+    return seen;
+  }
+
+  std::optional<Seen> lookAtLibsvm(const DatasetSpec& dataset) {
+    std::optional<Seen> seen;
+    if (dataset.files.empty()) return seen;
+    noting(dataset.files_marks.at(0), [&] { seen = seenLibsvm(dataset); });
+    const auto classes = static_cast<int64_t>(dataset.csv.class_names.size());
+    if (classes > 0) noting(dataset.mark, [&] { checkClasses("class_names", classes); });
     return seen;
   }
 

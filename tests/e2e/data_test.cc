@@ -1,5 +1,7 @@
 // Data of each kind through dtf-launch: tables, arrays, synthetic data; and errors in them.
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -133,6 +135,49 @@ TEST_F(DataTest, ATableThatCannotBeReadEndsTheJobAsBadData) {
       << result.err;
   EXPECT_NE(result.err.find("t.csv:103:5: 'zero' in column 'a' is no number"), std::string::npos)
       << result.err;
+  expectNothingLeft();
+}
+
+// The class is +1 where the second number is there, and -1 where the fourth is.
+TEST_F(DataTest, LibsvmFilesAreLearntAndAsked) {
+  std::string lines = "# label index:value\n";
+  for (int i = 0; i < 200; ++i)
+    lines +=
+        fmt::format("{} 1:{} {}:1\n", i % 2 == 0 ? "+1" : "-1", (i % 7) * 0.1, i % 2 == 0 ? 2 : 4);
+  folder_.write("t.svm", lines);
+  folder_.write("e.svm", "+1 2:1\n-1 4:1\n-1 1:0.3 4:1\n");
+  const std::string file = write(
+      "  model: {input: {shape: [5]}, layers: [dense: {units: 2}], metrics: [accuracy],"
+      " loss: sparse_categorical_crossentropy}\n"
+      "  data:\n    batch_size: 40\n"
+      "    train: {format: libsvm, files: [t.svm]}\n"
+      "    eval: {format: libsvm, files: [e.svm]}\n"
+      "  optimizer: {adam: {learning_rate: 0.1}}\n  steps: 200\n"
+      "  checkpoint: {every_steps: 200}\n");
+  const ProcessResult result = launch(file);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(summary()["eval"]["accuracy"], 1);
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {binary("dtf-launch")};
+    words.insert(words.end(), more.begin(), more.end());
+    return runProcess(words, seconds(30));
+  };
+  EXPECT_EQ(run({"eval", file}).exit_code, 0);
+  const ProcessResult predicted =
+      run({"predict", file, "--json", "--input", folder_.write("new.svm", "2:1\n9:1\n4:1\n")});
+  EXPECT_NE(predicted.out.find("new.svm:2:1: index 9 is beyond the 5 numbers"), std::string::npos)
+      << predicted.out << predicted.err;
+  std::istringstream answers(predicted.out);
+  std::string classes;
+  for (std::string line; std::getline(answers, line);)
+    if (const Json answer = Json::parse(line); answer.contains("class"))
+      classes += answer["class"].dump();
+  EXPECT_EQ(classes, "10") << predicted.out;
+  folder_.write("t.svm", "+1 2:1\n-1 4:x\n");
+  const ProcessResult refused = run({"check", file});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.err.find("t.svm:2:4: the value 'x' of index 4 is no number"), std::string::npos)
+      << refused.err;
   expectNothingLeft();
 }
 

@@ -185,6 +185,8 @@ void addDataPlaces(std::vector<KeyPlace>& places) {
        Entries{{"format", "npz"}, {"archive", "a.npz"}, {"features", "x"}, {"labels", "y"}}});
   places.push_back({&kDataset, dataOf("train: @", "[8, 8, 3]"),
                     Entries{{"format", "images"}, {"folder", "folder"}}});
+  places.push_back(
+      {&kDataset, dataOf("train: @"), Entries{{"format", "libsvm"}, {"files", "[lines.svm]"}}});
   places.push_back({&kCategorical,
                     dataOf(std::string(kWords) + "@}}", "[1]",
                            "embedding: {input_dim: 10, output_dim: 2, categories: c}"),
@@ -360,6 +362,7 @@ void writeKeyFiles() {
     std::ofstream(name, std::ios::binary) << bytes;
   };
   write("table.csv", "a,b,y\n1,2,0\n3,4,1\n5,6,2\n7,8,0\n");
+  write("lines.svm", "0 1:1\n1 2:1\n2 1:3 2:1\n0 1:2\n");
   write("words.csv", "a,w,y\n1,red,0\n3,green,1\n5,red,2\n7,blue,0\n");
   const std::string x = data::npyOf<float>("<f4", "(4, 2)", {1, 2, 3, 4, 5, 6, 7, 8});
   const std::string y = data::npyOf<int64_t>("<i8", "(4,)", {0, 1, 2, 0});
