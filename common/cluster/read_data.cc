@@ -246,8 +246,23 @@ void checkAlike(const DataSpec& data, const YamlNode& eval, Report& report) {
     report.error(eval.key_place, "data.train and data.eval have a different label_mode");
 }
 
+// Refuses a preparation that the model doesn't have.
+void refusePreparation(const DataSpec& data, const YamlNode& eval, Report& report) {
+  const CsvSpec& csv = data.eval->csv;
+  if (!csv.numeric.empty())
+    report.error(eval.find("numeric_columns")->key_place,
+                 "data.train is no table, so the model prepares no columns: leave "
+                 "'numeric_columns' out here, and give numbers as they are in data.train");
+  if (csv.learns_classes)
+    report.error(eval.find("class_names")->key_place,
+                 "the classes are data.train's, which is no table, and learns none: leave "
+                 "'class_names' out here, or list the words from class 0 on");
+}
+
 // Prepares the evaluation's table as the training table, which alone declares it.
 void prepareAlike(DataSpec& data, const YamlNode& eval, Report& report) {
+  if (data.eval->format != Format::kCsv) return;
+  if (data.train.format != Format::kCsv) return refusePreparation(data, eval, report);
   if (const YamlNode* const numeric = eval.find("numeric_columns"))
     report.error(numeric->key_place,
                  "the evaluation's numbers are prepared as data.train's: leave "
@@ -342,6 +357,10 @@ DatasetSpec readDataset(const YamlNode& node, int64_t default_count, Report& rep
     case Format::kImages:
       readImages(reader, node, dataset.image_folder, report);
       break;
+    case Format::kLibsvm:
+      readFiles(reader, dataset, report);
+      readLibsvm(reader, dataset, report);
+      break;
   }
   reader.whole("count", dataset.count);
   return dataset;
@@ -357,17 +376,12 @@ DataSpec readData(const YamlNode* node, Report& report) {
     return data;
   }
   const MapReader reader(*node, schema::kData, node->key, report);
-    case Format::kLibsvm:
-      readFiles(reader, dataset, report);
-      readLibsvm(reader, dataset, report);
-      break;
   const YamlNode* train = reader.find("train");
   const YamlNode* eval = reader.find("eval");
   const size_t mistakes_before = report.mistakes();
   if (train != nullptr) data.train = readDataset(*train, kDigitsToTrain, report);
   if (eval != nullptr) data.eval = readDataset(*eval, kDigitsToEvaluate, report);
-  if (eval != nullptr && data.train.format == Format::kCsv && data.eval->format == Format::kCsv)
-    prepareAlike(data, *eval, report);
+  if (train != nullptr && eval != nullptr) prepareAlike(data, *eval, report);
   const YamlNode* const eval_format = eval != nullptr ? eval->find("format") : nullptr;
   const bool prepares = !data.train.csv.numeric.empty();
   if (eval_format != nullptr && data.eval->format != Format::kCsv &&

@@ -220,8 +220,9 @@ ClassNames readClassNames(const MapReader& reader, Report& report) {
     return {{}, true};
   }
   ClassNames classes{readWords(reader, "class_names", report), false};
+  std::set<std::string_view> known;
   for (const std::string& name : classes.names)
-    if (std::count(classes.names.begin(), classes.names.end(), name) > 1) {
+    if (!known.insert(name).second) {
       report.error(node->where(), "two classes are named " + inQuotes(name));
       break;
     }

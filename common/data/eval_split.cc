@@ -44,8 +44,8 @@ bool isBelow(uint64_t checksum, double fraction) {
 }
 
 // The last ones are evaluated; examples of one time are on one side.
-std::vector<int64_t> examplesByTime(const Dataset& dataset, const cluster::EvalSplit& split) {
-  const std::vector<uint64_t>& times = dataset.splitKeys();
+std::vector<int64_t> examplesByTime(const std::vector<uint64_t>& times,
+                                    const cluster::EvalSplit& split, const std::string& source) {
   DTF_CHECK(!times.empty());
   std::vector<uint64_t> sorted = times;
   const double share = static_cast<double>(sorted.size()) * split.fraction;
@@ -70,10 +70,19 @@ std::vector<int64_t> examplesByTime(const Dataset& dataset, const cluster::EvalS
     if (evaluates == split.evaluates) chosen.push_back(static_cast<int64_t>(i));
   }
   if (!any)
-    throw Error(ErrorCode::kBadData, dataset.labels().source() +
-                                         ": eval_split leaves no example to evaluate, as all are "
-                                         "of one time");
+    throw Error(ErrorCode::kBadData,
+                source + ": eval_split leaves no example to evaluate, as all are of one time");
   return chosen;
+}
+
+// Returns the values of the examples `among`; of all if there are none.
+template <class T>
+std::vector<T> valuesAmong(std::vector<T> values, std::span<const int64_t> among) {
+  if (among.empty()) return values;
+  std::vector<T> some;
+  some.reserve(among.size());
+  for (const int64_t example : among) some.push_back(values.at(static_cast<size_t>(example)));
+  return some;
 }
 
 Part partOfExamples(const Part& part, std::span<const int64_t> examples) {
@@ -89,11 +98,12 @@ Part partOfExamples(const Part& part, std::span<const int64_t> examples) {
 
 }  // namespace
 
-std::vector<int64_t> examplesOfSide(const Dataset& dataset, const cluster::EvalSplit& split) {
-  DTF_CHECK(split.fraction > 0 && split.fraction < 1);
-  const std::vector<uint64_t> checksums = checksumsOf(dataset);
-  const std::vector<int64_t> groups = groupsOf(dataset.labels());
-  if (split.by == cluster::SplitBy::kTime) return examplesByTime(dataset, split);
+namespace {
+
+// Returns the places of one side in `checksums`. `groups`: the class of each.
+std::vector<int64_t> placesByChecksum(const std::vector<uint64_t>& checksums,
+                                      const std::vector<int64_t>& groups,
+                                      const cluster::EvalSplit& split, const std::string& source) {
   // The largest checksum of a class is trained on.
   std::map<int64_t, uint64_t> largest;
   for (size_t i = 0; i < checksums.size(); ++i) {
@@ -110,13 +120,13 @@ std::vector<int64_t> examplesOfSide(const Dataset& dataset, const cluster::EvalS
     any = true;
   }
   if (!any)
-    throw Error(ErrorCode::kBadData,
-                dataset.labels().source() +
-                    (split.by == cluster::SplitBy::kGroup
-                         ? ": eval_split leaves no group to evaluate, as each class keeps one to "
-                           "train on: there are too few groups"
-                         : ": eval_split leaves no example to evaluate, as each class has one: "
-                           "name other data with 'eval', or leave eval_split out"));
+    throw Error(
+        ErrorCode::kBadData,
+        source + (split.by == cluster::SplitBy::kGroup
+                      ? ": eval_split leaves no group to evaluate, as each class keeps one to "
+                        "train on: there are too few groups"
+                      : ": eval_split leaves no example to evaluate, as each class has one: "
+                        "name other data with 'eval', or leave eval_split out"));
   std::vector<int64_t> chosen;
   for (size_t i = 0; i < checksums.size(); ++i) {
     const bool evaluates = !kept.contains(checksums[i]) &&
@@ -124,6 +134,22 @@ std::vector<int64_t> examplesOfSide(const Dataset& dataset, const cluster::EvalS
     if (evaluates == split.evaluates) chosen.push_back(static_cast<int64_t>(i));
   }
   return chosen;
+}
+
+}  // namespace
+
+std::vector<int64_t> examplesOfSide(const Dataset& dataset, const cluster::EvalSplit& split,
+                                    std::span<const int64_t> among) {
+  DTF_CHECK(split.fraction > 0 && split.fraction < 1);
+  const std::string& source = dataset.labels().source();
+  const std::vector<uint64_t> keys = valuesAmong(checksumsOf(dataset), among);
+  std::vector<int64_t> places =
+      split.by == cluster::SplitBy::kTime
+          ? examplesByTime(keys, split, source)
+          : placesByChecksum(keys, valuesAmong(groupsOf(dataset.labels()), among), split, source);
+  if (!among.empty())
+    for (int64_t& place : places) place = among[static_cast<size_t>(place)];
+  return places;
 }
 
 Dataset sideOf(const Dataset& dataset, const cluster::EvalSplit& split) {

@@ -7,6 +7,7 @@
 // evaluated.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "common/cluster/data_spec.h"
@@ -17,9 +18,10 @@ namespace dtf::data {
 
 // Returns the positions of the examples on the side of `split`, ascending. Every example is on one
 // of the two sides. Each class keeps an example to train on, whatever its checksums (not in a split
-// by time), and there is one to evaluate.
-// Errors: kBadData naming the labels' source when there would be none to evaluate.
-std::vector<int64_t> examplesOfSide(const Dataset& dataset, const cluster::EvalSplit& split);
+// by time), and there is one to evaluate. `among`: only these examples, ascending, are there;
+// empty: all are. Errors: kBadData naming the labels' source when there would be none to evaluate.
+std::vector<int64_t> examplesOfSide(const Dataset& dataset, const cluster::EvalSplit& split,
+                                    std::span<const int64_t> among = {});
 
 // Copies the examples of one side. The side to train on keeps the records that were left out, which
 // belong to neither.

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "common/base/check.h"
@@ -30,12 +32,11 @@ using Words = std::vector<std::string>;
 constexpr size_t kMedianValues = size_t{8} << 20;
 constexpr size_t kMedianValuesOfOne = size_t{1} << 20;
 
-std::vector<int64_t> trainedExamples(const Dataset& data,
+// Returns the examples to train on, of the examples `used`.
+std::vector<int64_t> trainedExamples(const Dataset& data, const std::vector<int64_t>& used,
                                      const std::optional<cluster::EvalSplit>& split) {
-  if (split) return examplesOfSide(data, {split->fraction, false, split->by});
-  std::vector<int64_t> all(static_cast<size_t>(data.size()));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
+  if (!split) return used;
+  return examplesOfSide(data, {split->fraction, false, split->by}, used);
 }
 
 std::vector<PreparedColumn> learnNumbers(const UnpreparedTable& table,
@@ -145,25 +146,80 @@ void checkLength(const LearnedTable& learned) {
                             bytes, kBytesMax));
 }
 
-LearnedTable learn(const cluster::DatasetSpec& spec) {
-  const UnpreparedTable table = readUnprepared(spec.files, spec.csv);
-  const std::vector<int64_t> examples = trainedExamples(table.data, spec.split);
+// The numbers of categories `index`.
+const Part& numbersOf(const cluster::CsvSpec& csv, const UnpreparedTable& table, size_t index) {
+  const size_t replaced = csv.no_features ? 1 : 0;  // the first is the features
+  return index < replaced ? table.data.features() : table.data.categories()[index - replaced];
+}
+
+LearnedTable learnFrom(const cluster::CsvSpec& csv, const UnpreparedTable& table,
+                       const std::vector<int64_t>& examples) {
   LearnedTable learned;
   learned.features = learnNumbers(table, examples);
-  for (size_t i = 0; i < spec.csv.categorical.size(); ++i) {
-    const cluster::CategoricalColumns& each = spec.csv.categorical[i];
+  for (size_t i = 0; i < csv.categorical.size(); ++i) {
+    const cluster::CategoricalColumns& each = csv.categorical[i];
     Words& words = learned.words.emplace_back();
     if (each.learned_max_size == 0) continue;
-    const size_t replaced = spec.csv.no_features ? 1 : 0;  // the first is the features
-    const Part& numbers =
-        i < replaced ? table.data.features() : table.data.categories()[i - replaced];
     const size_t count = table.words[i].size();
-    words = learnVocabulary(each, table.words[i],
-                            countsOf(numbers, examples, count, each.firstNumber()));
+    words =
+        learnVocabulary(each, table.words[i],
+                        countsOf(numbersOf(csv, table, i), examples, count, each.firstNumber()));
   }
-  if (spec.csv.learns_classes) learned.class_names = learnClasses(table, examples);
-  checkLength(learned);
+  if (csv.learns_classes) learned.class_names = learnClasses(table, examples);
   return learned;
+}
+
+// Removes the examples that have a number of `words` outside of `learned`: the second pass leaves
+// their records out.
+void removeUnknown(const Part& numbers, const Words& words, const Words& learned, int32_t first,
+                   std::vector<int64_t>& examples) {
+  const std::unordered_set<std::string_view> known(learned.begin(), learned.end());
+  if (known.size() == words.size()) return;
+  std::vector<bool> is_known;
+  for (const std::string& word : words) is_known.push_back(known.contains(word));
+  const auto of_one = static_cast<size_t>(numbers.spec().shape.elements());
+  const std::span<const int32_t> all = numbers.as<int32_t>();
+  std::erase_if(examples, [&](int64_t example) {
+    const auto own = all.subspan(static_cast<size_t>(example) * of_one, of_one);
+    return std::ranges::any_of(own, [&](int32_t number) {
+      return number >= first && !is_known[static_cast<size_t>(number - first)];
+    });
+  });
+}
+
+// Returns the examples of `used` that can be read with what was learned from them.
+std::vector<int64_t> readableExamples(const cluster::CsvSpec& csv, const UnpreparedTable& table,
+                                      const LearnedTable& learned, std::vector<int64_t> used) {
+  for (size_t i = 0; i < csv.categorical.size(); ++i) {
+    const cluster::CategoricalColumns& each = csv.categorical[i];
+    if (each.learned_max_size > 0 && each.num_oov_buckets == 0)
+      removeUnknown(numbersOf(csv, table, i), table.words[i], learned.words[i], each.firstNumber(),
+                    used);
+  }
+  if (csv.learns_classes)
+    removeUnknown(table.data.labels(), table.classes, learned.class_names, 0, used);
+  return used;
+}
+
+// A record with a class or word that the training examples lack is left out. It must not count for
+// the border of a split, or for a number: so these are learned again from the records that are
+// left, until no further one is left out.
+LearnedTable learn(const cluster::DatasetSpec& spec) {
+  const UnpreparedTable table = readUnprepared(spec.files, spec.csv);
+  std::vector<int64_t> used(static_cast<size_t>(table.data.size()));
+  std::iota(used.begin(), used.end(), 0);
+  for (;;) {
+    LearnedTable learned =
+        learnFrom(spec.csv, table, trainedExamples(table.data, used, spec.split));
+    std::vector<int64_t> readable = readableExamples(spec.csv, table, learned, used);
+    const auto left_out = table.data.size() - static_cast<int64_t>(readable.size());
+    // The second pass reports records that are too many to be left out.
+    if (readable.size() == used.size() || readable.empty() || left_out > spec.csv.max_bad_records) {
+      checkLength(learned);
+      return learned;
+    }
+    used = std::move(readable);
+  }
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -16,24 +19,26 @@ using cluster::PreparedColumn;
 
 std::vector<PreparedColumn> preparedColumns(const std::vector<std::string>& features,
                                             const std::vector<NumericColumn>& numeric) {
-  const std::vector<std::string_view> known(features.begin(), features.end());
+  const std::unordered_set<std::string_view> known(features.begin(), features.end());
   for (const NumericColumn& each : numeric)
-    if (each.column != "*" && std::ranges::find(features, each.column) == features.end())
+    if (each.column != "*" && !known.contains(each.column))
       throw yaml::ErrorAt(
           ErrorCode::kBadConfig, each.mark,
           printable("numeric_columns prepares the features, and '" + each.column +
                     "' is none of them: they are the feature_columns, or all columns that have no "
                     "other use, by their names in the header" +
-                    yaml::suggestion(each.column, known)));
-  const auto entryOf = [&numeric](const std::string& column) {
-    return std::ranges::find(numeric, column, &NumericColumn::column);
-  };
+                    yaml::suggestion(each.column, std::vector<std::string_view>(features.begin(),
+                                                                                features.end()))));
+  // A table may have 10 000 columns and more.
+  std::unordered_map<std::string_view, const NumericColumn*> entries;
+  for (const NumericColumn& each : numeric) entries.emplace(each.column, &each);
+  const auto others = entries.find("*");
   std::vector<PreparedColumn> columns;
   for (const std::string& feature : features) {
-    auto entry = entryOf(feature);
-    if (entry == numeric.end()) entry = entryOf("*");
+    auto entry = entries.find(feature);
+    if (entry == entries.end()) entry = others;
     PreparedColumn& column = columns.emplace_back();
-    if (entry != numeric.end()) column.settings = *entry;
+    if (entry != entries.end()) column.settings = *entry->second;
     column.settings.column = feature;
     column.fill = static_cast<float>(column.settings.fill_value);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "common/base/check.h"
@@ -188,15 +190,19 @@ std::vector<PreparedColumn> preparedFeatures(const DataSignature& model) {
   const PartSignature* const part = partNamed(model.inputs, kFeatures);
   std::vector<PreparedColumn> columns;
   if (part == nullptr) return columns;
-  for (const std::string& name : part->columns) columns.emplace_back().settings.column = name;
+  std::unordered_map<std::string_view, size_t> places;
+  for (const std::string& name : part->columns) {
+    places.emplace(name, columns.size());
+    columns.emplace_back().settings.column = name;
+  }
   for (const Json& step : part->preparation) {
     const Names names = step.arrayAt("columns").asStrings();
     for (size_t i = 0; i < names.size(); ++i) {
-      const auto column = std::ranges::find(part->columns, names[i]);
-      if (column == part->columns.end())
+      const auto column = places.find(names[i]);
+      if (column == places.end())
         throw Error(ErrorCode::kBadData, "the model's preparation is for a column '" +
                                              printable(names[i]) + "', which the model lacks");
-      readStep(step, i, columns[static_cast<size_t>(column - part->columns.begin())]);
+      readStep(step, i, columns[column->second]);
     }
   }
   return columns;

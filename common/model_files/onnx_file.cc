@@ -91,8 +91,21 @@ class OnnxExport {
     return !prepared_.empty() && input == built_.model.features;
   }
 
+  // Returns the tensors of the file that are no variables of the model: a line each.
+  std::string constants() const {
+    std::set<std::string_view> variables;
+    for (const NamedTensor& variable : trained_.variables) variables.insert(variable.name);
+    std::string names;
+    for (const auto& [name, wanted] : values_.constants())
+      if (!variables.contains(wanted)) names += (names.empty() ? "" : "\n") + name;
+    return names;
+  }
+
+  // Called last.
   std::map<std::string, std::string> metadata() const {
     std::map<std::string, std::string> metadata = metadataOf(trained_);
+    if (std::string names = constants(); !names.empty())
+      metadata[kConstantsEntry] = std::move(names);
     if (prepared_.empty()) return metadata;
     std::string& input = metadata["input"];
     const std::string raw =

@@ -73,7 +73,8 @@ class OnnxWeights {
     FoundWeights found;
     found.input = input_;
     found.signature = signature_;
-    for (const OnnxTensor& tensor : tensors_) take(tensor, found);
+    for (const OnnxTensor& tensor : tensors_)
+      if (!own_ || !constants_.contains(tensor.name)) take(tensor, found);
     return found;
   }
 
@@ -95,6 +96,8 @@ class OnnxWeights {
     }
     own_ = own_ || key == kWriterKey;
     if (key == kSignatureEntry) signature_ = value;
+    if (key == kConstantsEntry)
+      for (std::string& name : split(value, '\n')) constants_.insert(std::move(name));
   }
 
   void readGraph(pbf_reader graph) {
@@ -312,7 +315,8 @@ class OnnxWeights {
   const ReadElsewhere& elsewhere_;
   size_t bytes_ = 0, entries_ = 0;  // of the file
   std::string signature_;
-  bool own_ = false;  // dtf wrote it
+  bool own_ = false;                 // dtf wrote it
+  std::set<std::string> constants_;  // of its tensors, those that are no variables
   std::vector<OnnxNode> nodes_;
   std::vector<std::pair<std::string, std::vector<int64_t>>> inputs_;  // with their sizes
   std::vector<OnnxTensor> tensors_;

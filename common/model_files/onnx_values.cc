@@ -90,6 +90,7 @@ std::string OnnxValues::constant(std::string_view name, std::span<const int64_t>
                                  std::span<const float> values) {
   std::string unique = uniqueName(name);
   proto_.addConstant(unique, dims, values);
+  constants_.emplace(unique, name);
   return unique;
 }
 
@@ -100,6 +101,7 @@ std::string OnnxValues::scalar(float value) {
 std::string OnnxValues::integers(std::span<const int64_t> values) {
   std::string name = uniqueName("integers");
   proto_.addConstant(name, values);
+  constants_.emplace(name, "integers");
   return name;
 }
 

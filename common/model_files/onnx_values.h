@@ -65,6 +65,9 @@ class OnnxValues {
                        std::span<const float> values);
   std::string scalar(float value);
   std::string integers(std::span<const int64_t> values);
+  // Returns the tensors that constant() and integers() have added: their names in the file, each
+  // with the name that was asked for.
+  const std::map<std::string, std::string>& constants() const { return constants_; }
 
  private:
   std::string uniqueName(std::string_view wanted);
@@ -74,6 +77,7 @@ class OnnxValues {
   std::map<graph::Output, std::string> names_[2];  // by layout
   std::map<graph::Output, Weight> weights_;
   std::map<std::string, int, std::less<>> used_;
+  std::map<std::string, std::string> constants_;
 };
 
 }  // namespace dtf::model_files

@@ -30,6 +30,8 @@ struct TrainedModel {
 };
 
 inline constexpr char kSignatureEntry[] = "data_signature";
+// In an ONNX file: the tensors that are no variables, a line each. An import leaves them out.
+inline constexpr char kConstantsEntry[] = "constants";
 
 // Returns the entries for __metadata__ of safetensors and ONNX, and metadata.json of npz:
 //   job, step, moving_averages, dtf_version

@@ -143,6 +143,10 @@ def probabilities(launch, job, table):
 def check_onnx(launch, job, folder, records, ours, vocabulary, known):
     """Fed with the numbers of the table, NaN where there is none; of several words in a field 0 is none."""
     run(launch, "export", job, "--to", folder / "model.onnx")
+    other = folder / "other.yaml"
+    other.write_text(job.read_text().replace(f"{folder}/run", f"{folder}/other"))
+    imported = run(launch, "import", other, "--from", folder / "model.onnx")
+    assert "not used" not in imported, "the constants of the preparation are no weights: " + imported
     session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
     assert [(fed.name, fed.shape) for fed in session.get_inputs()] == [
         ("features", ["batch", 5]), ("categories/city", ["batch", 1]),

@@ -99,6 +99,56 @@ TEST(ReadData, ATableThatIsPreparedNeedsATableToEvaluate) {
   EXPECT_EQ(first_line(numeric + classes, table), "");
 }
 
+// Nothing would use it.
+TEST(ReadData, ATableToEvaluateHasNoPreparationOfItsOwn) {
+  const auto first_line = [](const std::string& keys) -> std::string {
+    try {
+      trainOf(
+          "data:\n  train: {format: npy, features: f.npy, labels: l.npy}\n"
+          "  eval: {format: csv, files: [b.csv], label_column: kind" +
+          keys + "}\n");
+      return "";
+    } catch (const Error& error) {
+      return error.message().substr(0, error.message().find('\n'));
+    }
+  };
+  EXPECT_EQ(first_line(""), "");
+  EXPECT_EQ(first_line(", class_names: [a, b]"), "");
+  EXPECT_EQ(first_line(", numeric_columns: {age: {standardize: true}}"),
+            "t.yaml:9:59: error: data.train is no table, so the model prepares no columns: leave "
+            "'numeric_columns' out here, and give numbers as they are in data.train");
+  EXPECT_EQ(first_line(", class_names: {from: data}"),
+            "t.yaml:9:59: error: the classes are data.train's, which is no table, and learns none: "
+            "leave 'class_names' out here, or list the words from class 0 on");
+}
+
+TEST(ReadData, LibsvmFilesHaveTheShapeOfTheModel) {
+  const TrainSpec train = trainOf(
+      "data: {train: {format: libsvm, files: [a.svm], zero_based: true, class_names: ['1', '2'], "
+      "max_bad_records: 3}}\n");
+  const DatasetSpec& data = train.data.train;
+  EXPECT_EQ(data.libsvm.shape, train.model.input_shape);
+  EXPECT_TRUE(data.libsvm.zero_based);
+  EXPECT_EQ(data.csv.class_names.size(), 2u);
+  EXPECT_EQ(data.csv.max_bad_records, 3);
+  EXPECT_EQ(data.featuresType(), DType::kFloat32);
+  EXPECT_EQ(data.labelsType(), DType::kInt32);
+  const auto failure = [](const std::string& keys) -> std::string {
+    try {
+      trainOf("data: {train: {format: libsvm, files: [a.svm], " + keys + "}}\n");
+      return "";
+    } catch (const Error& error) {
+      return error.message();
+    }
+  };
+  EXPECT_NE(failure("class_names: {from: data}").find("format libsvm doesn't learn its classes"),
+            std::string::npos);
+  EXPECT_NE(failure("labels_as: targets, class_names: ['1']").find("which have no 'class_names'"),
+            std::string::npos);
+  EXPECT_NE(failure("label_column: y").find("'label_column' has no meaning for format libsvm"),
+            std::string::npos);
+}
+
 TEST(ReadData, ASplitIsTheTrainingDataTwice) {
   const DataSpec data = trainOf(
                             "data: {train: {format: npz, archive: d.npz, features: f, labels: "

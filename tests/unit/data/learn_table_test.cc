@@ -1,9 +1,15 @@
 #include "common/data/learn_table.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
 
 #include "common/base/error.h"
 #include "common/data/open_dataset.h"
+#include "common/data/read_signature.h"
+#include "common/data/table_preparation.h"
 #include "tests/unit/data/idx_files.h"
 
 namespace dtf::data {
@@ -49,6 +55,47 @@ TEST_F(LearnTable, LearnsNumbersOfValuesThatAreThere) {
   EXPECT_EQ(learned.csv.learned->class_names, (Words{"x", "y"}));
   EXPECT_EQ(features(learned), (std::vector<float>{-1, 10, 0, 0, 30, 1, 1, 20, 0}));
   EXPECT_EQ(features(spec), features(learned)) << "what isn't learned yet is learned";
+}
+
+// The classes of the last records are none to learn from, so these records are left out. The border
+// is at a share of the others: else the numbers of an evaluated record could be learned.
+TEST_F(LearnTable, TheBorderOfATimeSplitIsOfTheRecordsThatAreUsed) {
+  std::string text = "a,day,kind\n";
+  for (int day = 0; day < 8; ++day) text += fmt::format("{0},{0},{1}\n", day, day % 2 ? "x" : "y");
+  text += "8,8,z\n9,9,z\n";
+  DatasetSpec spec = tableOf(text);
+  spec.csv.numeric = {{"a", Fill::kNone, 0, false, false, true}};
+  spec.csv.features = {"a"};
+  spec.csv.split_by = cluster::SplitBy::kTime;
+  spec.csv.split_column = "day";
+  spec.csv.max_bad_records = 2;
+  spec.split = cluster::EvalSplit{0.25, false, cluster::SplitBy::kTime};
+  const DatasetSpec learned = learnTable(spec);
+  EXPECT_EQ(learned.csv.learned->class_names, (Words{"x", "y"}));
+  EXPECT_EQ(openDataset(learned, 1, false)->size(), 6) << "days 0 to 5 of the 8 that are used";
+  EXPECT_EQ(learned.csv.learned->features.at(0).mean, 2.5) << "of these days, and no other";
+}
+
+// 20 000 columns: work that grows with their square would take a minute.
+TEST_F(LearnTable, AWideTableIsPreparedInTimeThatGrowsWithItsColumns) {
+  constexpr int kColumns = 20'000;
+  std::string names, one, two;
+  for (int i = 0; i < kColumns; ++i) {
+    names += fmt::format("a_column_with_a_long_name_{},", i);
+    one += "1,";
+    two += "3,";
+  }
+  DatasetSpec spec = tableOf(names + "kind\n" + one + "x\n" + two + "y\n");
+  spec.csv.numeric = {{"*", Fill::kNone, 0, false, false, true}};
+  for (int i = 0; i < 4000; ++i)
+    spec.csv.numeric.push_back({fmt::format("a_column_with_a_long_name_{}", i), Fill::kMean});
+  std::ranges::sort(spec.csv.numeric, {}, &cluster::NumericColumn::column);
+  const auto begin = std::chrono::steady_clock::now();
+  const DatasetSpec learned = learnTable(spec);
+  const DataSignature signature = readSignature(learned);
+  EXPECT_EQ(preparedFeatures(signature).size(), static_cast<size_t>(kColumns));
+  EXPECT_EQ(features(readAsTrained(spec, signature)).size(), 2U * kColumns);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 TEST_F(LearnTable, CountsTheWordsOfFields) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/error.h"
+#include "common/model_files/weight_reader.h"
 #include "tests/unit/model_files/onnx_texts.h"
 
 namespace dtf::model_files {
@@ -48,6 +49,15 @@ int castsTo(const std::string& onnx, int64_t type) {
         attribute.skip();
   }
   return count;
+}
+
+// An import must not name constants of the preparation as weights that the model lacks.
+TEST(OnnxPreparation, AnImportReadsTheVariablesAlone) {
+  const FoundWeights found = parseOnnxWeights(onnxWith(kSignature, 3), "own.onnx");
+  std::vector<std::string> names;
+  for (const FoundTensor& tensor : found.tensors) names.push_back(tensor.name);
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("out/weights", "out/biases"));
+  EXPECT_TRUE(found.skipped.empty()) << found.skipped[0].name;
 }
 
 TEST(OnnxPreparation, TheFileReadsTheColumnsOfTheTable) {
