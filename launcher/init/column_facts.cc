@@ -213,6 +213,7 @@ void ColumnFacts::judgeFeature(ColumnProfile& column, bool as_words) const {
     if (!is_id) {
       column.use = Use::kNumber;
       column.missing += others();
+      column.odd_fields = others();
       column.odd = odd_;
       return;
     }
@@ -229,8 +230,12 @@ void ColumnFacts::judgeFeature(ColumnProfile& column, bool as_words) const {
   column.use = Use::kWords;
   const bool writable = std::all_of(words_.begin(), words_.end(),
                                     [](const auto& each) { return isWritable(each.first); });
-  if (!many_ && !is_id && writable && words_.size() <= kListedWordsMax)
+  if (many_ || is_id || !writable) return;  // hashed
+  constexpr size_t kLearnedBytesMax = size_t{1} << 20;
+  if (words_.size() <= kListedWordsMax)
     column.words = sorted({words_.begin(), words_.end()});
+  else
+    column.learns_words = word_bytes_ <= kLearnedBytesMax;
 }
 
 // Fills the words of a column of classes, and those that may be classes or gaps.

@@ -11,13 +11,14 @@
 #include <variant>
 #include <vector>
 
+#include "common/data/libsvm_reader.h"
+
 namespace dtf::launcher {
 
 // For the message about a file of another kind.
 inline constexpr std::string_view kDataRead =
-    "init reads tables in text (.csv, .tsv, plain or .gz), arrays of NumPy (.npz, .npy) and "
-    "folders "
-    "of images with a subfolder for each class";
+    "init reads tables in text (.csv, .tsv, plain or .gz), libsvm files, arrays of NumPy (.npz, "
+    ".npy) and folders of images with a subfolder for each class";
 
 // A word with the number of records that have it.
 using WordCount = std::pair<std::string, int64_t>;
@@ -28,15 +29,18 @@ struct ColumnProfile {
   std::string name;  // of the header; "3" without one
   std::string key;   // of the column in the job's file: its name, or its number
   Use use = Use::kLeftOut;
-  std::string why = {};  // it is left out
-  int64_t missing = 0;   // fields without a value, or without a number in a column of numbers
-  std::string odd = {};  // the first field of a column of numbers that is another word
-  bool dates = false;    // the words are days
-  double mean = 0;       // of the numbers
-  double deviation = 0;  // the square root of their variance
-  int64_t distinct = 0;  // different words
-  bool many = false;     // too many to be kept: distinct is an estimate
+  std::string why = {};    // it is left out
+  int64_t missing = 0;     // fields without a value, or without a number in a column of numbers
+  std::string odd = {};    // the first field of a column of numbers that is another word
+  int64_t odd_fields = 0;  // the number of these, which count as missing, too
+  bool fills = false;      // the job fills the gaps of this column of numbers
+  bool dates = false;      // the words are days
+  double mean = 0;         // of the numbers
+  double deviation = 0;    // the square root of their variance
+  int64_t distinct = 0;    // different words
+  bool many = false;       // too many to be kept: distinct is an estimate
   std::vector<WordCount> words = {};  // in their order; empty: too many, or they can't be written
+  bool learns_words = false;          // they are too many to be listed, and can be learned
   // Of the column to learn, words that usually say that a value is missing ("none", "NA"): those
   // that are classes here, which are among `words`, and those that are not.
   std::vector<WordCount> doubtful_classes = {}, doubtful_gaps = {};
@@ -103,6 +107,13 @@ struct ImagesProfile {
   bool one_shape = true;  // all have its proportions, nearly
 };
 
-using DatasetProfile = std::variant<TableProfile, ArraysProfile, ImagesProfile>;
+// Value type.
+struct LibsvmProfile {
+  std::filesystem::path file;
+  data::LibsvmFacts facts;
+  bool learns_classes = false;  // or numbers
+};
+
+using DatasetProfile = std::variant<TableProfile, ArraysProfile, ImagesProfile, LibsvmProfile>;
 
 }  // namespace dtf::launcher

@@ -19,6 +19,7 @@
 #include "launcher/init/array_job.h"
 #include "launcher/init/array_profile.h"
 #include "launcher/init/image_profile.h"
+#include "launcher/init/libsvm_job.h"
 #include "launcher/init/table_job.h"
 #include "launcher/init/table_profile.h"
 
@@ -66,6 +67,11 @@ DatasetProfile profileData(const fs::path& path, const std::optional<std::string
              "this is one image: name the folder that has a subfolder for each class");
   if (const std::string kind = data::knownKind(first); !kind.empty()) failKind(path, kind);
   if (begin.find('\0') != begin.npos) failKind(path, data::fileKind(first));
+  if (isLibsvm(path)) {
+    refuseOption(path, "--target", target.has_value(),
+                 "tables and arrays: a line of a libsvm file begins with its label");
+    return profileLibsvm(path);
+  }
   return profileTable(path, target);
 }
 
@@ -74,6 +80,7 @@ JobFile describe(const DatasetProfile& profile, const JobPlace& place, bool divi
   if (const auto* table = std::get_if<TableProfile>(&profile)) draft = tableJob(*table, place);
   if (const auto* arrays = std::get_if<ArraysProfile>(&profile)) draft = arraysJob(*arrays, place);
   if (const auto* images = std::get_if<ImagesProfile>(&profile)) draft = imagesJob(*images, place);
+  if (const auto* libsvm = std::get_if<LibsvmProfile>(&profile)) draft = libsvmJob(*libsvm, place);
   DTF_CHECK(!draft.model.empty() && !draft.data.empty());
   if (!divides) trainOnAll(draft);
   return {jobText(draft, place), draft.findings, nextCommands(draft, place)};

@@ -22,7 +22,6 @@ namespace {
 
 using ColumnUse = ColumnProfile::Use;
 
-constexpr size_t kScaledMax = 64;     // columns whose mean and deviation are written
 constexpr size_t kColumnsShown = 40;  // by name
 constexpr size_t kWordsShown = 8;
 
@@ -63,7 +62,7 @@ std::string useText(const TableProfile& table, const ColumnProfile& column) {
       return fmt::format("learnt: numbers of mean {} and deviation {}{}", yamlNumber(column.mean),
                          yamlNumber(column.deviation), missingText(column));
     case ColumnUse::kNumber:
-      return "numbers" + missingText(column);
+      return "numbers" + missingText(column) + (column.fills ? ": filled with the median" : "");
     case ColumnUse::kWords:
       return distinctText(column) + missingText(column);
     case ColumnUse::kLeftOut:
@@ -138,8 +137,9 @@ std::vector<CategoryPlan> categoriesOf(const TableProfile& table) {
       name = fmt::format("{}_{}", name, number);
       taken.insert(name);
     }
-    const int64_t rows =
-        column.words.empty() ? hashBuckets(column) : static_cast<int64_t>(column.words.size()) + 1;
+    const int64_t rows = column.learns_words    ? column.distinct + 1
+                         : column.words.empty() ? hashBuckets(column)
+                                                : static_cast<int64_t>(column.words.size()) + 1;
     const double root = std::ceil(std::sqrt(static_cast<double>(rows)));
     plans.push_back({&column, name, rows, std::clamp<int64_t>(std::llround(root), 2, 16)});
   }
@@ -154,32 +154,9 @@ std::vector<const ColumnProfile*> numbersOf(const TableProfile& table) {
   return numbers;
 }
 
-bool canBeWritten(const ColumnProfile& column) {
-  constexpr double kMost = 1e8, kLeast = 1e-8;
-  return std::abs(column.mean) < kMost && column.deviation < kMost && column.deviation > kLeast;
-}
-
-void addScale(JobDraft& draft, const std::vector<const ColumnProfile*>& numbers) {
-  const bool written = numbers.size() <= kScaledMax &&
-                       std::all_of(numbers.begin(), numbers.end(),
-                                   [](const ColumnProfile* each) { return canBeWritten(*each); });
-  if (!written) {
-    draft.model.emplace_back(
-        "  - batch_normalization: {name: numbers}   # finds out the mean and deviation of each "
-        "number");
-    return;
-  }
-  std::vector<std::string> means, deviations;
-  for (const ColumnProfile* column : numbers) {
-    means.push_back(yamlNumber(column->mean));
-    deviations.push_back(yamlNumber(column->deviation));
-  }
-  draft.model.emplace_back(
-      "  - normalization:   # (x - mean) / std of each number, from this table");
-  for (const auto& [key, items] : {std::pair("mean", &means), std::pair("std", &deviations)})
-    for (const std::string& line : split(yamlList(key, *items, 4 + 6), '\n'))
-      draft.model.push_back(line.substr(4));  // the model is indented by 4
-  draft.model.emplace_back("      name: numbers");
+// The columns that tell the model where a number was missing.
+int64_t filledColumns(const std::vector<const ColumnProfile*>& numbers) {
+  return std::ranges::count_if(numbers, [](const ColumnProfile* each) { return each->fills; });
 }
 
 void addModel(JobDraft& draft, const TableProfile& table,
@@ -190,9 +167,12 @@ void addModel(JobDraft& draft, const TableProfile& table,
         "input: {shape: [1]}   # the first column of words, as none is of numbers");
   else
     draft.model.push_back(
-        fmt::format("input: {{shape: [{}]}}   # the numbers of a record", numbers.size()));
+        fmt::format("input: {{shape: [{}]}}   # the numbers of a record{}",
+                    static_cast<int64_t>(numbers.size()) + filledColumns(numbers),
+                    filledColumns(numbers) > 0 ? ", and where one was missing" : ""));
   draft.model.emplace_back("layers:");
-  if (!numbers.empty()) addScale(draft, numbers);
+  if (!numbers.empty() && !categories.empty())
+    draft.model.emplace_back("  - flatten: {name: numbers}   # a name for them");
   for (const CategoryPlan& each : categories)
     draft.model.push_back(fmt::format(
         "  - embedding: {{categories: {0}, input_dim: {1}, output_dim: {2}, combiner: sum, "
@@ -218,13 +198,40 @@ void addLines(std::vector<std::string>& to, const std::string& text) {
   for (const std::string& line : split(text, '\n')) to.push_back(line);
 }
 
-void addCategories(std::vector<std::string>& data, const std::vector<CategoryPlan>& categories) {
+// Rare words teach the row of all other words, where most words are more frequent.
+std::string vocabularyText(const ColumnProfile& column, int64_t records) {
+  constexpr int64_t kOftenEnough = 3;
+  DTF_CHECK(column.distinct > 0 && records >= 0);
+  const bool leaves_rare_out = records >= kOftenEnough * column.distinct;
+  return fmt::format("      vocabulary: {{from: data, max_size: {}{}}}   # {}; others share a row",
+                     column.distinct, leaves_rare_out ? ", min_count: 2" : "",
+                     distinctText(column));
+}
+
+void addNumeric(std::vector<std::string>& data, const std::vector<const ColumnProfile*>& numbers) {
+  if (numbers.empty()) return;
+  DTF_CHECK(!data.empty());
+  data.emplace_back("  numeric_columns:   # (x - mean) / deviation, of the records to train on");
+  data.emplace_back("    \"*\": {standardize: true}");
+  for (const ColumnProfile* column : numbers)
+    if (column->fills)
+      data.push_back(fmt::format(
+          "    {}: {{fill: median, missing_indicator: true, standardize: true}}   # {} missing",
+          yamlText(column->key), column->missing - column->odd_fields));
+}
+
+void addCategories(std::vector<std::string>& data, const std::vector<CategoryPlan>& categories,
+                   int64_t records) {
   if (categories.empty()) return;
   data.emplace_back(
       "  categorical_columns:   # each field names a row of the embedding of this name");
   for (const CategoryPlan& each : categories) {
     data.push_back(fmt::format("    {}:", yamlText(each.name)));
     addLines(data, yamlWords("columns", {each.column->key}, 6));
+    if (each.column->learns_words) {
+      data.push_back(vocabularyText(*each.column, records - each.column->missing));
+      continue;
+    }
     if (each.column->words.empty()) {
       data.push_back(fmt::format("      hash_bucket_size: {}   # for {}{}", each.rows,
                                  distinctText(*each.column),
@@ -232,7 +239,7 @@ void addCategories(std::vector<std::string>& data, const std::vector<CategoryPla
       continue;
     }
     std::vector<std::string> words;
-    for (const auto& [word, records] : each.column->words) words.push_back(word);
+    for (const auto& [word, count] : each.column->words) words.push_back(word);
     addLines(data, yamlWords("vocabulary_list", words, 6));
     data.emplace_back("      num_oov_buckets: 1   # for an empty field, and for any other word");
   }
@@ -293,7 +300,8 @@ void addTable(JobDraft& draft, const TableProfile& table, const JobPlace& place,
   std::vector<std::string> keys;
   for (const ColumnProfile* column : numbers) keys.push_back(column->key);
   if (!areAllOthers(table, numbers.size())) addLines(data, yamlWords("feature_columns", keys, 2));
-  addCategories(data, categories);
+  addNumeric(data, numbers);
+  addCategories(data, categories, table.rows);
   if (table.rows_left_out > 0) {
     data.push_back(fmt::format("  # {} lack a value, and are left out. Others may come:",
                                amountText(static_cast<uint64_t>(table.rows_left_out), "record")));

@@ -329,21 +329,46 @@ class TableScan {
     return profile_.learns_classes ? classes_.contains(field) : numberOfField(field).has_value();
   }
 
+  // Gaps are filled by their columns' names, but not where most of a column is missing.
+  void chooseFills() {
+    constexpr int kFilledMax = 1000;
+    int filled = 0;
+    for (ColumnProfile& column : profile_.columns) {
+      const bool has_gaps = column.use == Use::kNumber && column.missing > column.odd_fields;
+      const bool is_named = column.key == column.name && column.name != "*";
+      column.fills =
+          has_gaps && is_named && 2 * column.missing <= profile_.rows && ++filled <= kFilledMax;
+    }
+  }
+
+  // The number of records that lack a number of the column.
+  static int64_t lackedBy(const ColumnProfile& column) {
+    return column.fills ? column.odd_fields : column.missing;
+  }
+
+  bool hasNumber(const data::CsvRecords& records, size_t column) const {
+    DTF_CHECK(column < profile_.columns.size());
+    const std::string_view field = data::trimmed(records.field(column));
+    return numberOfField(field).has_value() ||
+           (profile_.columns[column].fills && isMissingField(field));
+  }
+
   // Columns that lack numbers are left out, those that lack the most first, while that keeps more
   // values: a record counts once it lacks none of the columns that are kept.
   void keepMost() {
+    chooseFills();
     std::vector<size_t> lacking;
     int64_t kept = 0;
     for (size_t i = 0; i < facts_.size(); ++i) {
       const ColumnProfile& column = profile_.columns[i];
       kept += column.use == Use::kNumber || column.use == Use::kWords;
-      if (column.use == Use::kNumber && column.missing > 0) lacking.push_back(i);
+      if (column.use == Use::kNumber && lackedBy(column) > 0) lacking.push_back(i);
     }
     if (kept == 0)
       failTable(profile_.file, ErrorCode::kBadData,
                 "no column is left for the model to learn from");
     std::stable_sort(lacking.begin(), lacking.end(), [this](size_t a, size_t b) {
-      return profile_.columns[a].missing > profile_.columns[b].missing;
+      return lackedBy(profile_.columns[a]) > lackedBy(profile_.columns[b]);
     });
     const std::vector<int64_t> complete = completeRecords(lacking);
     size_t best = 0;
@@ -355,7 +380,7 @@ class TableScan {
     for (size_t i = 0; i < best; ++i) {
       ColumnProfile& column = profile_.columns[lacking[i]];
       column.use = Use::kLeftOut;
-      column.why = fmt::format("{} of {} records lack it", column.missing, profile_.rows);
+      column.why = fmt::format("{} of {} records lack it", lackedBy(column), profile_.rows);
     }
     profile_.rows_left_out = profile_.rows - complete[best];
     if (values(best) == 0)
@@ -374,7 +399,7 @@ class TableScan {
       if (isMalformed(records) || !isTarget(data::trimmed(records.field(profile_.target))))
         continue;
       size_t last = lacking.size();
-      while (last > 0 && numberOfField(data::trimmed(records.field(lacking[last - 1])))) --last;
+      while (last > 0 && hasNumber(records, lacking[last - 1])) --last;
       ++complete[last];
     }
     for (size_t i = 1; i < complete.size(); ++i) complete[i] += complete[i - 1];

@@ -146,19 +146,21 @@ class Tried(unittest.TestCase):
     def test_customers(self):
         lines = self.start_with_customers()
         self.types("dtf-launch check customers.yaml", "customers.yaml: OK")
-        self.types("dtf-launch customers.yaml", "customers: done", r"left out +\d+ of \d+ records")
+        output = self.types("dtf-launch customers.yaml", "customers: done")
+        self.assertNotIn("left out", output, "gaps are filled")
         stays = sum(line.endswith(",no") for line in lines[1:]) / 1000
         accuracy = re.search(r"accuracy ([\d.]+)", self.types("dtf-launch eval customers.yaml"))
         self.assertGreater(float(accuracy.group(1)), max(stays, 1 - stays) + 0.05)
 
         self.write("new.csv", "customer_id,since,age,income,plan,region\nN1,2020-01-01,22,2500,basic,north\n"
-                   "N2,2021-02-03,70,3100.5,pro,\nN3,2022-03-04,50,N/A,plus,south\n")
-        young, old, unknown = self.table("dtf-launch predict customers.yaml --input new.csv --keep customer_id")
-        self.assertEqual([row["customer_id"] for row in (young, old, unknown)], ["N1", "N2", "N3"])
+                   "N2,2021-02-03,70,3100.5,pro,\nN3,2022-03-04,50,N/A,plus,south\nN4,2022-03-04,old,3000,plus,south\n")
+        young, old, filled, unknown = self.table("dtf-launch predict customers.yaml --input new.csv --keep customer_id")
+        self.assertEqual([row["customer_id"] for row in (young, old, filled, unknown)], ["N1", "N2", "N3", "N4"])
         self.assertEqual((young["class_name"], old["class_name"]), ("yes", "no"))
         self.assertGreater(float(young["p(yes)"]), 0.5)
         self.assertLess(float(old["p(yes)"]), 0.5)
-        self.assertRegex(unknown["p(yes)"], r"error: new.csv:4:\d+: 'N/A' in column 'income'")
+        self.assertLess(float(filled["p(yes)"]), 1, "its income is filled, as in the training data")
+        self.assertRegex(unknown["p(yes)"], r"error: new.csv:5:\d+: 'old' in column 'age'")
         self.types("dtf-launch customers.yaml", "done already at step")
 
     def test_a_number_to_learn(self):

@@ -70,10 +70,41 @@ TEST_F(TableJob, WordsAloneAreATableWithoutNumbers) {
   EXPECT_EQ(job.train->model.input_shape, (std::vector<int64_t>{1}));
 }
 
-TEST_F(TableJob, ManyWordsAreHashed) {
+TEST_F(TableJob, NumbersAreStandardizedAndGapsFilled) {
+  const cluster::JobSpec job =
+      jobOfText("a,b,c,kind\n" + times("1,200,u,x\n3,500,v,y\n", 20) + "NA,700,u,x\n4,,v,y\n");
+  const cluster::TrainSpec& train = *job.train;
+  EXPECT_EQ(train.model.input_shape, (std::vector<int64_t>{4})) << "2, and a flag for each";
+  const std::vector<cluster::NumericColumn>& numeric = train.data.train.csv.numeric;
+  ASSERT_EQ(numeric.size(), 3u);
+  EXPECT_EQ(numeric[0].column, "*");
+  EXPECT_TRUE(numeric[0].standardize);
+  for (const size_t column : {1, 2}) {
+    EXPECT_EQ(numeric[column].fill, cluster::NumericColumn::Fill::kMedian);
+    EXPECT_TRUE(numeric[column].missing_indicator && numeric[column].standardize);
+  }
+  EXPECT_EQ(train.data.train.csv.max_bad_records, 0);
+  EXPECT_THAT(file_.text, HasSubstr("a     numbers, 1 missing: filled with the median"));
+  EXPECT_THAT(file_.text, Not(HasSubstr("normalization")));
+}
+
+TEST_F(TableJob, SomeHundredWordsAreLearnedFromTheData) {
   std::string text = "user,n,click\n";
   for (int i = 0; i < 900; ++i)
     text += "u" + std::to_string(i * 7 % 300) + "," + std::to_string(i % 13) + "," +
+            (i % 3 == 0 ? "1\n" : "0\n");
+  const cluster::JobSpec job = jobOfText(text);
+  const cluster::CategoricalColumns user = job.train->data.train.csv.categorical.at(0);
+  EXPECT_EQ(user.learned_max_size, 300);
+  EXPECT_EQ(user.learned_min_count, 2);
+  EXPECT_EQ(user.num_oov_buckets, 1);
+  EXPECT_TRUE(user.vocabulary_list.empty());
+}
+
+TEST_F(TableJob, ManyWordsAreHashed) {
+  std::string text = "user_id,n,click\n";
+  for (int i = 0; i < 900; ++i)
+    text += std::to_string(i * 7 % 300) + "," + std::to_string(i % 13) + "," +
             (i % 3 == 0 ? "1\n" : "0\n");
   const cluster::CategoricalColumns user = jobOfText(text).train->data.train.csv.categorical.at(0);
   EXPECT_EQ(user.hash_bucket_size, 1000);
@@ -82,7 +113,7 @@ TEST_F(TableJob, ManyWordsAreHashed) {
 
 TEST_F(TableJob, RecordsThatLackAValueMayBeLeftOut) {
   const cluster::JobSpec job =
-      jobOfText("a,b,kind\n" + times("1,2,x\n3,5,y\n", 20) + "NA,7,x\n4,1,\n");
+      jobOfText("a,b,kind\n" + times("1,2,x\n3,5,y\n", 20) + "?,7,\n4,1,\n");
   EXPECT_EQ(job.train->data.train.csv.max_bad_records, 12) << "2 now, and room for 10";
   EXPECT_THAT(file_.text, HasSubstr("# 2 records lack a value, and are left out."));
   const cluster::JobSpec whole = jobOfText("a,b,kind\n" + times("1,2,x\n3,5,y\n", 20));
@@ -123,19 +154,19 @@ TEST_F(TableJob, ForeignTextIsHarmless) {
 }
 
 TEST_F(TableJob, TheFileSaysWhatWasFound) {
-  jobOfText("row,size,note,kind\n1,1.5,aa,x\n2,2.5,bb,y\n3,,cc,x\n4,7,dd,y\n5,8,ee,x\n");
+  jobOfText("row,size,note,kind\n1,1.5,aa,x\n2,2.5,bb,y\n3,,cc,x\n4,7,dd,y\n5,8,ee,\n");
   EXPECT_THAT(file_.text,
               HasSubstr("#   t.csv: 5 records of 4 columns, divided by ',', with a header\n"));
   EXPECT_THAT(file_.text, HasSubstr("row   left out: it counts the records"));
   EXPECT_THAT(file_.text, HasSubstr("size  numbers, 1 missing"));
   EXPECT_THAT(file_.text, HasSubstr("note  left out: nearly every record has a text of its own"));
-  EXPECT_THAT(file_.text, HasSubstr("kind  learnt: 2 classes: x 3, y 2"));
+  EXPECT_THAT(file_.text, HasSubstr("kind  learnt: 2 classes: x 2, y 2"));
   EXPECT_THAT(file_.text, HasSubstr("'kind' is learnt, as --target names no other column"));
   EXPECT_THAT(file_.text, HasSubstr("1 of 5 records are left out: they lack a value"));
   EXPECT_THAT(file_.text, HasSubstr("# cluster: {ps: "));
 }
 
-TEST_F(TableJob, HundredsOfNumbersAreScaledByTheModel) {
+TEST_F(TableJob, HundredsOfNumbersAreStandardized) {
   std::string text;
   for (int column = 0; column < 300; ++column) text += "c" + std::to_string(column) + ",";
   text += "kind\n";
@@ -145,7 +176,8 @@ TEST_F(TableJob, HundredsOfNumbersAreScaledByTheModel) {
     text += row % 2 == 0 ? "x\n" : "y\n";
   }
   const cluster::JobSpec job = jobOfText(text);
-  EXPECT_EQ(job.train->model.layers.front().type, "batch_normalization");
+  EXPECT_EQ(job.train->data.train.csv.numeric.at(0).column, "*");
+  EXPECT_EQ(job.train->model.layers.front().type, "dense");
   EXPECT_EQ(job.train->model.input_shape, (std::vector<int64_t>{300}));
   EXPECT_TRUE(job.train->data.train.csv.features.empty()) << "all others";
   EXPECT_THAT(file_.text, HasSubstr("and 260 more columns of numbers"));

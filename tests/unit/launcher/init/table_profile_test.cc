@@ -89,9 +89,13 @@ TEST_F(TableProfileTest, RunningTextIsRefusedWithWhatToDo) {
 }
 
 TEST_F(TableProfileTest, ARecordThatLacksANumberIsLeftOutOrTheColumnIs) {
-  // One of 40 records lacks a, and half of them lack b.
+  // One of 40 records lacks a, and half of them lack b. Columns are filled by their names, which
+  // these can't be written in a job's file.
   const std::string text =
-      "a,b,c,kind\n" + records("1.5,2,3,x\n2.5,,4,y\n", 19) + "NA,5,6,x\n3,7,1,y\n";
+      "\xff"
+      "a,\xff"
+      "b,c,kind\n" +
+      records("1.5,2,3,x\n2.5,,4,y\n", 19) + "NA,5,6,x\n3,7,1,y\n";
   const TableProfile found = profile(text);
   EXPECT_EQ(found.columns[0].use, Use::kNumber);
   EXPECT_EQ(found.columns[1].use, Use::kLeftOut);
@@ -99,9 +103,31 @@ TEST_F(TableProfileTest, ARecordThatLacksANumberIsLeftOutOrTheColumnIs) {
   EXPECT_EQ(found.rows_left_out, 1);
 }
 
+TEST_F(TableProfileTest, GapsAreFilledWhereMostRecordsHaveANumber) {
+  const TableProfile found = profile("a,b,c,kind\n" + records("1.5,2,3,x\n2.5,,4,y\n4,,1,x\n", 19) +
+                                     "NA,5,6,x\n3,7,1,y\n");
+  EXPECT_TRUE(found.columns[0].fills);
+  EXPECT_EQ(found.columns[0].missing, 1);
+  EXPECT_FALSE(found.columns[1].fills) << "two thirds of it are missing";
+  EXPECT_EQ(found.columns[1].use, Use::kLeftOut);
+  EXPECT_EQ(found.rows_left_out, 0);
+}
+
+TEST_F(TableProfileTest, WordsAmongNumbersAreNotFilled) {
+  const TableProfile found =
+      profile("a,b,kind\n" + records("1.5,2,x\n2.5,3,y\n", 30) + "few,2,x\n,4,y\n");
+  EXPECT_TRUE(found.columns[0].fills);
+  EXPECT_EQ(found.columns[0].missing, 2);
+  EXPECT_EQ(found.columns[0].odd_fields, 1);
+  EXPECT_EQ(found.rows_left_out, 1) << "the record with a word";
+}
+
 // Each of 400 records lacks other columns than the ones before.
 TEST_F(TableProfileTest, GapsOfAllKindsAreCountedExactly) {
-  std::string text = "a,b,c,d,e,f,g,h,kind\n";
+  std::string text;  // of columns that can't be filled
+  for (const char name : {'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'})
+    text += std::string("\xff") + name + ",";
+  text += "kind\n";
   uint32_t random = 1;
   for (uint32_t row = 0; row < 400; ++row) {
     for (uint32_t column = 0; column < 8; ++column) {
@@ -115,7 +141,7 @@ TEST_F(TableProfileTest, GapsOfAllKindsAreCountedExactly) {
   int64_t expected = 0;
   for (const std::string& line : split(text, '\n')) {
     const std::vector<std::string> fields = split(line, ',');
-    bool is_complete = fields.size() == 9 && fields[0] != "a";
+    bool is_complete = fields.size() == 9 && fields[8] != "kind";
     for (size_t i = 0; is_complete && i < 8; ++i)
       is_complete = found.columns[i].use != Use::kNumber || !fields[i].empty();
     expected += is_complete;

@@ -26,7 +26,7 @@ class WrittenJob : public InitTest {
 };
 
 TEST_F(WrittenJob, AJobThatCheckAcceptsStaysAsItIs) {
-  const std::string text = madeOfTable("a,kind\n", "1,x\n2,y\n3,x\n5,y\n,x\n", 20).text;
+  const std::string text = madeOfTable("a,kind\n", "1,x\n2,y\n3,x\n5,y\n4,\n", 20).text;
   EXPECT_THAT(text, AllOf(HasSubstr("eval_split: 0.2"), HasSubstr("max_bad_records: 40")));
   EXPECT_EQ(mistakesIn(text, place()), "");
 }
@@ -47,7 +47,7 @@ TEST_F(WrittenJob, MistakesOfTheFileOfTheModelAndOfTheDataAreFound) {
 }
 
 TEST_F(WrittenJob, ASmallerNumberOfBadRecordsThanThereAreIsAMistake) {
-  std::string text = madeOfTable("a,kind\n", "1,x\n2,y\n3,x\n5,y\n,x\n", 20).text;
+  std::string text = madeOfTable("a,kind\n", "1,x\n2,y\n3,x\n5,y\n4,\n", 20).text;
   const std::string key = "max_bad_records: ";
   const size_t at = text.find(key + "40");
   ASSERT_NE(at, text.npos) << text;
