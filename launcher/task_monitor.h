@@ -83,7 +83,8 @@ class TaskMonitor {
   void onStart() { start_time_ = clock_.now(); }
   void onSpawned(size_t task);  // at first, or again after takeStarts()
   void onReady(size_t task);
-  // What a task that isn't ready waits for, in its own words; empty: nothing any more.
+  // What a task that isn't ready waits for, in its own words; empty: nothing any more. "its data:
+  // ..." begins MonitorLimits::start anew.
   void onWaiting(size_t task, std::string_view whom);
   void onFailedNotice(size_t task, FailedNotice notice);
   // A worker's process has reported that its part of the job is done. If it hosts a shard, it stays
@@ -153,7 +154,7 @@ class TaskMonitor {
     TaskId id;
     RestartPolicy policy;
     TaskState state = TaskState::kPlanned;
-    TimePoint started;                     // this process
+    TimePoint started;                     // this process; or its last word that it reads data
     TimePoint restart_time;                // waiting
     uint32_t restarts = 0;                 // that have been: a process was made
     std::string restarted_after;           // how the process before this one ended

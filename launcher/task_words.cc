@@ -12,7 +12,8 @@ namespace dtf::launcher {
 
 namespace {
 
-constexpr size_t kNamesMax = 8;  // in one message
+constexpr size_t kNamesMax = 8;                        // in one message
+constexpr std::string_view kReadsData = "its data: ";  // begins a worker's notice that it reads
 
 }  // namespace
 
@@ -47,8 +48,15 @@ std::string TaskMonitor::cause(size_t task) const {
   return alive(task) ? "outlived SIGKILL; " + why : why;
 }
 
+// A worker says that it reads its data as long as bytes come, and that it has read them: large
+// files, and all that is learned from them, take longer than everything else at the start.
 void TaskMonitor::onWaiting(size_t task, std::string_view whom) {
-  if (tasks_.at(task).state == TaskState::kStarting) tasks_[task].awaited = printable(whom);
+  DTF_CHECK(task < tasks_.size());
+  Task& of = tasks_[task];
+  if (of.state != TaskState::kStarting) return;
+  const bool has_read = whom.empty() && of.awaited.starts_with(kReadsData);
+  if (has_read || whom.starts_with(kReadsData)) of.started = clock_.now();
+  of.awaited = printable(whom);
 }
 
 std::string TaskMonitor::names(Named which) const {

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -24,7 +25,13 @@ constexpr size_t kChunkBytes = 256 * 1024;
 constexpr uint64_t kDeflateRatioMax = 1032;
 constexpr size_t kZlibBytesMax = size_t{1} << 30;  // zlib counts in 32 bits
 
+std::atomic<uint64_t> bytes_read{0};  // by this process
+
 }  // namespace
+
+uint64_t bytesRead() {
+  return bytes_read.load(std::memory_order_relaxed);
+}
 
 struct ByteSource::Impl {
   explicit Impl(const std::filesystem::path& path);
@@ -141,13 +148,13 @@ ByteSource::~ByteSource() = default;
 
 size_t ByteSource::read(uint8_t* to, size_t bytes) {
   DTF_CHECK(to != nullptr || bytes == 0);
-  if (!impl_->packed) return impl_->readPlain(to, bytes);
-  size_t done = 0;
-  while (done < bytes) {
+  size_t done = impl_->packed ? 0 : impl_->readPlain(to, bytes);
+  while (impl_->packed && done < bytes) {
     const size_t n = impl_->readPacked(to + done, bytes - done);
     if (n == 0) break;
     done += n;
   }
+  bytes_read.fetch_add(done, std::memory_order_relaxed);
   return done;
 }
 

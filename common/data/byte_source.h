@@ -9,6 +9,9 @@
 
 namespace dtf::data {
 
+// Returns the bytes that all sources of this process have read so far, unpacked. Thread-safe.
+uint64_t bytesRead();
+
 // Owns: the file and the state of the unpacking.
 // Threads: thread-compatible.
 // Blocks: on the disk.

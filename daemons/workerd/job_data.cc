@@ -1,5 +1,7 @@
 #include "daemons/workerd/job_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,29 +10,44 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/text.h"
+#include "common/data/byte_source.h"
 #include "common/data/data_files.h"
 #include "common/data/left_out_log.h"
 #include "common/data/open_dataset.h"
 #include "common/data/read_signature.h"
 #include "common/train/saved_preparation.h"
+#include "daemons/workerd/reading_watch.h"
 
 namespace dtf::workerd {
 
 namespace {
+
+constexpr Duration kSaidEvery = std::chrono::seconds(1);
 
 bool areLarge(const cluster::DatasetSpec& dataset) {
   return dataset.format == cluster::DatasetSpec::Format::kImages ||
          data::bytesOfFiles(dataset) >= data::kLongReadBytes;
 }
 
+// Returns what `read` does, while another thread reports its progress.
+template <class Read>
+auto watched(const std::string& what, const OnReading& on_reading, const Read& read) {
+  const ReadingWatch watch(data::bytesRead, processTime, kSaidEvery, [&](uint64_t bytes) {
+    on_reading(fmt::format("{}, {} read", what, bytesText(bytes)));
+  });
+  return read();
+}
+
 std::shared_ptr<const data::Dataset> open(const cluster::DatasetSpec& dataset, uint64_t seed,
                                           bool eval, const OnReading& on_reading) {
   const std::string files = data::filesText(dataset);
   if (files.empty()) return data::openDataset(dataset, seed, eval);  // generated
-  on_reading("its data: " + files);
+  const std::string what = "its data: " + files;
+  on_reading(what);
   const bool is_large = areLarge(dataset);
   if (is_large) log::info("event=reading_data files=\"{}\"", files);
-  std::shared_ptr<const data::Dataset> opened = data::openDataset(dataset, seed, eval);
+  const auto opened =
+      watched(what, on_reading, [&] { return data::openDataset(dataset, seed, eval); });
   if (is_large) log::info("event=data_read files=\"{}\" examples={}", files, opened->size());
   on_reading("");
   return opened;
@@ -88,10 +105,13 @@ cluster::DatasetSpec preparedTable(const cluster::TaskOptions& task, const OnRea
   const cluster::DatasetSpec& table = task.job.train.value().data.train;
   if (!table.csv.learns()) return table;
   const std::string files = data::filesText(table);
-  on_reading("its data: " + files);
+  const std::string what = "its data: " + files;
+  on_reading(what);
   const bool is_large = areLarge(table);
   if (is_large) log::info("event=preparing_data files=\"{}\"", files);
-  cluster::DatasetSpec prepared = train::preparedTraining(realFileSystem(), task.job, task.fresh);
+  cluster::DatasetSpec prepared = watched(what, on_reading, [&task] {
+    return train::preparedTraining(realFileSystem(), task.job, task.fresh);
+  });
   if (is_large) log::info("event=data_prepared files=\"{}\"", files);
   on_reading("");
   return prepared;

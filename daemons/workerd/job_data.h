@@ -24,8 +24,9 @@ struct JobData {
 //   {"train": {"records": 2, "of": 152, "reasons": ["t.csv:3:5: ...", ...]}}, likewise "eval"
 Json leftOutJson(const JobData& data);
 
-// Is called before files are read, with a text such as "its data: t.csv, 3.2 GiB", and afterwards
-// with an empty text.
+// Is called before files are read, with a text such as "its data: t.csv, 3.2 GiB", again about
+// every second with the bytes that have been read, from another thread, as long as the reading
+// makes progress (reading_watch.h), and afterwards with an empty text. Never twice at a time.
 using OnReading = std::function<void(const std::string& what)>;
 
 // Returns the task's data.train with all that a table's preparation learns, from the newest

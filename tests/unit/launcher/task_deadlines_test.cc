@@ -110,4 +110,37 @@ TEST_F(TaskDeadlinesTest, AFrozenPsIsKilledWhileAWorkerIsOnItsWayBack) {
   EXPECT_EQ(monitor_.takeOrders(), (std::vector<SignalOrder>{{0, SIGKILL}}));
 }
 
+// A worker that learns from a large table says so as long as it goes on.
+TEST(TaskDeadlines, AWorkerThatReadsItsDataHasTheTimeThatItTakes) {
+  ManualClock clock;
+  TaskMonitor monitor({{JobKind::kWorker, 0}}, clock, {});
+  monitor.onStart();
+  monitor.onSpawned(0);
+  const auto passes = [&](Duration time) {
+    clock.advance(time);
+    monitor.onTime();
+    return !monitor.stopping();
+  };
+  for (int minute = 0; minute < 10; ++minute) {
+    monitor.onWaiting(0, "its data: t.csv, 90 GiB, 3 GiB read");
+    EXPECT_TRUE(passes(seconds(59))) << minute;
+  }
+  monitor.onWaiting(0, "");
+  EXPECT_TRUE(passes(seconds(59))) << "then it has the usual time";
+  monitor.onWaiting(0, "worker/1");
+  monitor.onWaiting(0, "");
+  EXPECT_FALSE(passes(seconds(1))) << "which other waits don't prolong";
+}
+
+TEST(TaskDeadlines, AReadingThatStandsStillMeetsTheDeadline) {
+  ManualClock clock;
+  TaskMonitor monitor({{JobKind::kWorker, 0}}, clock, {});
+  monitor.onStart();
+  monitor.onSpawned(0);
+  monitor.onWaiting(0, "its data: t.csv, 90 GiB, 3 GiB read");
+  clock.advance(seconds(60));
+  monitor.onTime();
+  EXPECT_TRUE(monitor.stopping());
+}
+
 }  // namespace dtf::launcher
