@@ -10,6 +10,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/cluster/address.h"
 #include "common/replication/replication_rules.h"
 #include "common/train/initial_values.h"
 #include "common/yaml/error_at.h"
@@ -101,16 +102,18 @@ struct OptionRule {
 constexpr OptionRule kOptionRules[] = {
     {"ps", onPs, noPs}, {"hybrid", hybrid, noHybrid}, {"workers", onWorkers, noWorkers}};
 
-// Where tasks are, as indices of links.
+// Where tasks are, as indices of links. A link has the spelling of the first task on its host, which
+// an option without ps may not have: hosts are compared by hostKey().
 class HostIndex {
  public:
   HostIndex(const cluster::JobSpec& job, const std::vector<HostLink>& links) {
-    const std::vector<TaskId> tasks = allTasks(job.cluster);
-    const std::vector<std::string> hosts = hostsOfTasks(job);
-    for (size_t i = 0; i < tasks.size(); ++i) {
-      const auto link = std::ranges::find(links, hosts[i], &HostLink::host);
-      DTF_CHECK_MSG(link != links.end(), hosts[i]);
-      of_[tasks[i]] = static_cast<size_t>(link - links.begin());
+    for (const TaskId task : allTasks(job.cluster)) {
+      const std::string& host = job.cluster.tasks(task.job)[task.index].address.host;
+      const auto link = std::ranges::find_if(links, [&host](const HostLink& each) {
+        return cluster::hostKey(each.host) == cluster::hostKey(host);
+      });
+      DTF_CHECK_MSG(link != links.end(), host);
+      of_[task] = static_cast<size_t>(link - links.begin());
     }
   }
   size_t of(TaskId task) const { return of_.at(task); }

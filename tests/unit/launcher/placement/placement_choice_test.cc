@@ -47,6 +47,17 @@ TEST(PlacementChoice, WorkersThatMoveFewerBytesHostTheParameters) {
   EXPECT_THAT(choiceText(choice), HasSubstr("; ps "));
 }
 
+// The links have the spelling of the ps, which the option "workers" doesn't have.
+TEST(PlacementChoice, AHostMayBeSpeltInTwoWays) {
+  const cluster::JobSpec job = jobOf(
+      "{ps: ['127.0.0.1:2221', 'A:1'], worker: ['localhost:2222', 'localhost:2223', 'a:2222']}",
+      kSyncAuto);
+  const PlacementChoice choice = choosePlacement(job, linksOfJob(job));
+  EXPECT_EQ(choice.links.size(), 2u);
+  for (const size_t option : {0, 2})
+    EXPECT_EQ(choice.options[option].why_not, "") << choice.options[option].name;
+}
+
 TEST(PlacementChoice, APsBehindASlowLinkGetsLess) {
   const cluster::JobSpec job =
       jobOf(kApart, "  replication: {mode: sync}\n  placement: {strategy: auto, among: [ps]}\n");
