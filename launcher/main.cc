@@ -10,7 +10,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -61,20 +64,38 @@ std::function<bool(const cluster::Address&)> hostLookUp() {
 }
 
 // What only matters to a job that is to run: the other verbs work on one whose data are gone, too.
-train::JobSize checkBeforeStart(const cluster::JobSpec& job, const cluster::JobMarks& marks,
-                                const Options& options, yaml::Report& report) {
-  const auto runs_here = hostLookUp();
-  checkKeys(job, marks.keys, runs_here, report);
-  const std::optional<train::JobSize> size =
-      train::checkJob(job, {hostMemory(), runs_here, runtime::missingDevice}, report);
-  printBounded(STDERR_FILENO, report.warnings());
-  if (options.json)
-    for (const std::string& warning : report.warningTexts())
-      printBounded(STDOUT_FILENO, eventLine("warning", {{"message", warning}}));
-  report.throwIfAny();
-  DTF_CHECK(size.has_value());
-  return *size;
-}
+// With `placement: auto` it checks the file's job, and the job of each choice.
+class StartCheck {
+ public:
+  // `options`: must outlive this.
+  explicit StartCheck(const Options& options) : options_(options) {}
+
+  // Adds the mistakes of `job` to `report`, which loaded it.
+  std::optional<train::JobSize> look(const cluster::JobSpec& job, const cluster::JobMarks& marks,
+                                     yaml::Report& report) const {
+    checkKeys(job, marks.keys, runs_here_, report);
+    return train::checkJob(job, {hostMemory(), runs_here_, runtime::missingDevice}, report);
+  }
+
+  // Prints the warnings, too, each once.
+  train::JobSize pass(const cluster::JobSpec& job, const cluster::JobMarks& marks,
+                      yaml::Report& report) {
+    const std::optional<train::JobSize> size = look(job, marks, report);
+    for (const std::string& warning : report.warningTexts()) {
+      if (!shown_.insert(warning).second) continue;
+      printBounded(STDERR_FILENO, warning + "\n");
+      if (options_.json) printBounded(STDOUT_FILENO, eventLine("warning", {{"message", warning}}));
+    }
+    report.throwIfAny();
+    DTF_CHECK(size.has_value());
+    return *size;
+  }
+
+ private:
+  const Options& options_;
+  const std::function<bool(const cluster::Address&)> runs_here_ = hostLookUp();
+  std::set<std::string> shown_;  // warnings
+};
 
 // What the files hold, which only `check` takes the time for: the tasks of a job read them
 // themselves.
@@ -130,6 +151,38 @@ cluster::JobSpec loadJob(const Options& options, yaml::Report& report, cluster::
   return job;
 }
 
+// Returns the mistakes of `report`, which has some, in a line.
+std::string mistakesText(const yaml::Report& report) {
+  const size_t others = report.mistakes() - 1;
+  try {
+    report.throwFirst();
+  } catch (const Error& first) {
+    return first.message() + (others > 0 ? " (and " + std::to_string(others) + " more)" : "");
+  }
+  return "";
+}
+
+// Returns a reader of `options` with more overrides: the options of 'placement: auto' that the file
+// refuses, or that the hosts can't have, are not chosen. Borrows both.
+JobReader readerOf(const Options& options, const StartCheck& check) {
+  return [&options, &check](const std::vector<std::string>& overrides) -> ReadJob {
+    Options with = options;
+    with.overrides.insert(with.overrides.end(), overrides.begin(), overrides.end());
+    yaml::Report report;
+    cluster::JobMarks marks;
+    try {
+      cluster::JobSpec job = loadJob(with, report, marks);
+      placeJob(job, with);
+      check.look(job, marks, report);
+      report.throwIfAny();
+      return {std::move(job)};
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadConfig) throw;
+      return {std::nullopt, report.empty() ? error.message() : mistakesText(report)};
+    }
+  };
+}
+
 // Returns a text on a choice that the run directory keeps, or that was made now.
 std::string placementText(const KeptPlacement& choice, const cluster::JobSpec& job, bool is_kept) {
   return "placement: " + choice.text +
@@ -138,8 +191,8 @@ std::string placementText(const KeptPlacement& choice, const cluster::JobSpec& j
 
 // Replaces `placement: auto` by the choice of the run directory or, of a job that starts, by one
 // that is made now. Another verb shows a job without a choice as cut by bytes. Reads the job again
-// with the choice, which also goes to the tasks.
-void settlePlacement(cluster::JobSpec& job, Options& options, Origin& origin) {
+// with the choice, which also goes to the tasks, and checks it if it starts.
+void settlePlacement(cluster::JobSpec& job, Options& options, Origin& origin, StartCheck& check) {
   if (!choosesPlacement(job)) return;
   const bool starts = options.verb == Verb::kUp;
   std::optional<KeptPlacement> choice;
@@ -149,7 +202,8 @@ void settlePlacement(cluster::JobSpec& job, Options& options, Origin& origin) {
     if (starts) throw;
   }
   const bool is_kept = choice.has_value();
-  if (!choice && starts && !options.dry_run) choice = measurePlacement(job, options, origin);
+  if (!choice && starts && !options.dry_run)
+    choice = measurePlacement(job, options, origin, readerOf(options, check));
   if (!choice && (options.verb == Verb::kExplain || options.dry_run) && !options.measure)
     printBounded(STDERR_FILENO,
                  "dtf-launch: 'placement: auto' is chosen when the run begins (explain --measure); "
@@ -173,6 +227,7 @@ void settlePlacement(cluster::JobSpec& job, Options& options, Origin& origin) {
   cluster::JobMarks marks;
   job = loadJob(options, report, marks);
   placeJob(job, options);
+  if (starts) check.pass(job, marks, report);
 }
 
 int run(Options options) {
@@ -195,21 +250,24 @@ int run(Options options) {
   if (writes && !options.dry_run) checkOwner(job.run_dir, options.as_root);
   Origin origin{ownFolder(), report.files(), credentials};
   const bool checks_first = options.verb == Verb::kUp || options.verb == Verb::kExplain;
-  if (checks_first) checkBeforeStart(job, marks, options, report);
-  settlePlacement(job, options, origin);
+  StartCheck start_check(options);
+  if (checks_first) start_check.pass(job, marks, report);
+  settlePlacement(job, options, origin, start_check);
   switch (options.verb) {
     case Verb::kUp:
       return up(job, options, origin);
     case Verb::kSubmit:
-      checkBeforeStart(job, marks, options, report);
+      start_check.pass(job, marks, report);
       return submit(job, options, {ownFolder(), {}});
     case Verb::kCheck: {
-      const train::JobSize size = checkBeforeStart(job, marks, options, report);
+      const train::JobSize size = start_check.pass(job, marks, report);
       check(job, size, checkData(job, report), options);
       return options.network ? checkNetwork(job, options, {ownFolder(), {}}) : 0;
     }
     case Verb::kExplain:
-      return options.measure ? explainPlacement(job, options, origin) : explain(job, options);
+      return options.measure
+                 ? explainPlacement(job, options, origin, readerOf(options, start_check))
+                 : explain(job, options);
     case Verb::kServe:
       checkKeys(job, marks.keys, hostLookUp(), report);
       report.throwIfAny();

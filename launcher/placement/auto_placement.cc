@@ -11,7 +11,6 @@
 #include "launcher/listen_sockets.h"
 #include "launcher/network/measured_hosts.h"
 #include "launcher/output.h"
-#include "launcher/placement/placement_choice.h"
 
 namespace dtf::launcher {
 
@@ -32,16 +31,16 @@ void checkReach(const cluster::JobSpec& job, const std::vector<std::string>& hos
 }
 
 PlacementChoice measureAndChoose(const cluster::JobSpec& job, const Options& options,
-                                 const Origin& origin) {
+                                 const Origin& origin, const JobReader& read) {
   DTF_CHECK(job.train.has_value());
   const std::vector<std::string> hosts = linkedHosts(job);
   DTF_CHECK(!hosts.empty());
   // Nothing leaves the only host.
   constexpr double kNoLink = std::numeric_limits<double>::infinity();
-  if (hosts.size() == 1) return choosePlacement(job, {{hosts[0], kNoLink, kNoLink, 0}});
+  if (hosts.size() == 1) return choosePlacement(job, {{hosts[0], kNoLink, kNoLink, 0}}, read);
   checkReach(job, hosts);
   return choosePlacement(
-      job, linksOf(hosts, measureHosts(job, options, origin, NetworkScope::kLinks, true)));
+      job, linksOf(hosts, measureHosts(job, options, origin, NetworkScope::kLinks, true)), read);
 }
 
 }  // namespace
@@ -58,15 +57,16 @@ std::optional<KeptPlacement> keptPlacement(const cluster::JobSpec& job) {
 }
 
 KeptPlacement measurePlacement(const cluster::JobSpec& job, const Options& options,
-                               const Origin& origin) {
-  const PlacementChoice choice = measureAndChoose(job, options, origin);
+                               const Origin& origin, const JobReader& read) {
+  const PlacementChoice choice = measureAndChoose(job, options, origin, read);
   if (options.json) printEvent("placement", choiceJson(choice));
   return {placementKey(job), choiceText(choice), choice.option().cost.seconds,
           choice.option().overrides};
 }
 
-int explainPlacement(const cluster::JobSpec& job, const Options& options, const Origin& origin) {
-  const PlacementChoice choice = measureAndChoose(job, options, origin);
+int explainPlacement(const cluster::JobSpec& job, const Options& options, const Origin& origin,
+                     const JobReader& read) {
+  const PlacementChoice choice = measureAndChoose(job, options, origin, read);
   if (options.json)
     printEvent("placement", choiceJson(choice));
   else

@@ -10,6 +10,7 @@
 #include "launcher/commands.h"
 #include "launcher/options.h"
 #include "launcher/placement/kept_placement.h"
+#include "launcher/placement/placement_choice.h"
 
 namespace dtf::launcher {
 
@@ -27,9 +28,10 @@ std::optional<KeptPlacement> keptPlacement(const cluster::JobSpec& job);
 // each round in which a host does not answer. Errors: those of measureHosts(), linksOf() and
 // choosePlacement(); kBadConfig at the key where dtf-launch reaches no other host.
 KeptPlacement measurePlacement(const cluster::JobSpec& job, const Options& options,
-                               const Origin& origin);
+                               const Origin& origin, const JobReader& read);
 
 // `explain --measure`: prints the links, the options and the choice; keeps nothing.
-int explainPlacement(const cluster::JobSpec& job, const Options& options, const Origin& origin);
+int explainPlacement(const cluster::JobSpec& job, const Options& options, const Origin& origin,
+                     const JobReader& read);
 
 }  // namespace dtf::launcher

@@ -29,42 +29,6 @@ using Mode = cluster::ReplicationSpec::Mode;
 constexpr double kRowIdBytes = 4;
 constexpr double kLeastShare = 1e-3;  // a host of a shard holds something
 
-// The job with one of the options, as its tasks will read it.
-struct Variant {
-  cluster::JobSpec job;
-  std::vector<std::string> overrides;  // beside that of the placement
-};
-
-Variant cutByBytes(const cluster::JobSpec& job) {
-  Variant variant{job, {}};
-  variant.job.train->placement.strategy = Strategy::kEven;
-  return variant;
-}
-
-Variant onPs(const cluster::JobSpec& job) {
-  return cutByBytes(job);
-}
-
-// Tables on the ps, the other variables on the workers.
-Variant hybrid(const cluster::JobSpec& job) {
-  Variant variant{job, {}};
-  variant.job.train->placement.strategy = Strategy::kHybrid;
-  variant.job.train->placement.sparse_shards = static_cast<uint32_t>(job.cluster.ps.size());
-  variant.job.cluster.hybrid = true;
-  variant.job.durability = {cluster::Durability::kReplica};
-  return variant;
-}
-
-// Without its ps, which are not started. The default of `durability` is replica then.
-Variant onWorkers(const cluster::JobSpec& job) {
-  Variant variant = cutByBytes(job);
-  if (job.cluster.ps.empty()) return variant;
-  variant.overrides.emplace_back("cluster.ps=[]");
-  variant.job.cluster.ps.clear();
-  variant.job.durability = {cluster::Durability::kReplica};
-  return variant;
-}
-
 std::string noPs(const cluster::JobSpec& job) {
   return job.cluster.ps.empty() ? "the cluster has none" : "";
 }
@@ -95,15 +59,17 @@ std::string noWorkers(const cluster::JobSpec& job) {
 
 struct OptionRule {
   const char* name;
-  Variant (*variantOf)(const cluster::JobSpec& job);
+  Strategy strategy;
+  bool uses_ps;  // false: the ps are not started
   std::string (*whyNot)(const cluster::JobSpec& job);
 };
 // In the order of preference.
-constexpr OptionRule kOptionRules[] = {
-    {"ps", onPs, noPs}, {"hybrid", hybrid, noHybrid}, {"workers", onWorkers, noWorkers}};
+constexpr OptionRule kOptionRules[] = {{"ps", Strategy::kEven, true, noPs},
+                                       {"hybrid", Strategy::kHybrid, true, noHybrid},
+                                       {"workers", Strategy::kEven, false, noWorkers}};
 
-// Where tasks are, as indices of links. A link has the spelling of the first task on its host, which
-// an option without ps may not have: hosts are compared by hostKey().
+// Where tasks are, as indices of links. A link has the spelling of the first task on its host,
+// which an option without ps may not have: hosts are compared by hostKey().
 class HostIndex {
  public:
   HostIndex(const cluster::JobSpec& job, const std::vector<HostLink>& links) {
@@ -137,20 +103,25 @@ std::vector<size_t> shardHosts(const cluster::JobSpec& job, const HostIndex& ind
   return hosts;
 }
 
-// Adds what a worker sends and receives of one part of a variable.
+// Adds the bytes of one part of a variable. A replica receives the mean gradient of a step as
+// float32: of a table, the rows of the gradients of all workers, `gradients` in number.
 void addPart(const graph::PlacedVariable& variable, const graph::VariablePart& part,
-             double dense_factor, ShardBytes& shard) {
+             double dense_factor, uint32_t gradients, ShardBytes& shard) {
   const double bytes = static_cast<double>(part.count) * sizeof(float);
   if (!variable.gradient_rows_max) {
     shard.pushed += bytes * dense_factor;
     shard.answered += bytes * dense_factor;
+    shard.backed_up += bytes;
     return;
   }
   // The rows of a batch, spread over the parts.
   const double share = bytes / static_cast<double>(variable.bytes());
-  const double pushed = share * static_cast<double>(variable.gradientBytesMax());
-  shard.pushed += pushed;
-  shard.answered += pushed - share * static_cast<double>(*variable.gradient_rows_max) * kRowIdBytes;
+  const auto rows = static_cast<double>(variable.shape.dim(0));
+  const double row_bytes = static_cast<double>(variable.bytes()) / rows;
+  const auto batch_rows = static_cast<double>(*variable.gradient_rows_max);
+  shard.pushed += share * batch_rows * (row_bytes + kRowIdBytes);
+  shard.answered += share * batch_rows * row_bytes;
+  shard.backed_up += share * std::min(rows, batch_rows * gradients) * (row_bytes + kRowIdBytes);
 }
 
 StepBytes bytesOf(const cluster::JobSpec& job, const HostIndex& index) {
@@ -161,12 +132,15 @@ StepBytes bytesOf(const cluster::JobSpec& job, const HostIndex& index) {
   StepBytes step{workerHosts(job, index), {}};
   for (const size_t host : shardHosts(job, index)) step.shards.push_back({host});
   const double dense_factor = replication::transferShare(train.replication);
+  const auto workers = static_cast<uint32_t>(job.cluster.worker.size());
+  const uint32_t gradients =
+      replication::gradientsPerStep(replication::completeReplication(train.replication, workers));
   for (const graph::PlacedVariable& variable : placed.variables)
     for (const graph::VariablePart& part : variable.parts)
-      addPart(variable, part, dense_factor, step.shards.at(part.ps_task));
+      addPart(variable, part, dense_factor, gradients, step.shards.at(part.ps_task));
   const bool is_replica = job.durability.kind == cluster::Durability::kReplica;
-  if (is_replica && step.shards.size() > 1)
-    for (ShardBytes& shard : step.shards) shard.backed_up = shard.pushed;
+  if (!is_replica || step.shards.size() < 2)
+    for (ShardBytes& shard : step.shards) shard.backed_up = 0;
   return step;
 }
 
@@ -180,6 +154,27 @@ std::string placementOverride(const PlacementSpec& placement) {
   else if (placement.partition_min_bytes != PlacementSpec().partition_min_bytes)
     json["partition"] = Json{{"min_bytes", placement.partition_min_bytes}};
   return "train.placement=" + json.dump();
+}
+
+// Returns `--set` with the settings of the hosts that have workers; nullopt: all have. The file
+// refuses settings of a host without a task.
+std::optional<std::string> hostsWithoutPs(const cluster::JobSpec& job) {
+  Json list = Json::array();
+  for (const auto& [key, ssh] : job.launch.hosts) {
+    const bool has_worker =
+        std::ranges::any_of(job.cluster.worker, [&key = key](const cluster::TaskSpec& worker) {
+          return cluster::hostKey(worker.address.host) == key;
+        });
+    if (!has_worker) continue;
+    Json host = {{"host", key}};
+    if (!ssh.user.empty()) host["user"] = ssh.user;
+    if (ssh.port != 0) host["port"] = ssh.port;
+    if (!ssh.identity.empty()) host["identity"] = ssh.identity.string();
+    if (!ssh.binary_dir.empty()) host["binary_dir"] = ssh.binary_dir;
+    list.push_back(std::move(host));
+  }
+  if (list.size() == job.launch.hosts.size()) return std::nullopt;
+  return "launch.hosts=" + list.dump();
 }
 
 // Four digits are more than a measurement has.
@@ -205,27 +200,48 @@ std::vector<double> sharesOf(const cluster::JobSpec& job, const HostIndex& index
   return shares;
 }
 
-PlacementOption optionOf(const OptionRule& rule, const cluster::JobSpec& job,
-                         const std::vector<HostLink>& links) {
-  PlacementOption option{rule.name, rule.whyNot(job), {}, {}, {}};
-  const std::vector<std::string>& among = job.train->placement.among;
-  if (!among.empty() && std::ranges::find(among, option.name) == among.end())
-    option.why_not = "'among' leaves it out";
-  if (!option.why_not.empty()) return option;
-  Variant variant = rule.variantOf(job);
-  const HostIndex index(variant.job, links);
-  PlacementSpec& placement = variant.job.train->placement;
-  option.cost = costOf(bytesOf(variant.job, index), links);
-  placement.shares = rounded(sharesOf(variant.job, index, links));
-  const ExchangeCost weighted = costOf(bytesOf(variant.job, index), links);
+// Equal shares first; others only where they are clearly better.
+void setCost(PlacementOption& option, cluster::JobSpec& variant,
+             const std::vector<HostLink>& links) {
+  const HostIndex index(variant, links);
+  PlacementSpec& placement = variant.train->placement;
+  DTF_CHECK(placement.shares.empty());
+  option.cost = costOf(bytesOf(variant, index), links);
+  placement.shares = rounded(sharesOf(variant, index, links));
+  const ExchangeCost weighted = costOf(bytesOf(variant, index), links);
   if (weighted.seconds * kPlacementBetterBy < option.cost.seconds) {
     option.cost = weighted;
     option.shares = placement.shares;
   } else {
     placement.shares.clear();
   }
-  option.overrides = std::move(variant.overrides);
+}
+
+// The cost is that of the job as its tasks will read it, with the overrides.
+PlacementOption optionOf(const OptionRule& rule, const cluster::JobSpec& job,
+                         const std::vector<HostLink>& links, const JobReader& read) {
+  PlacementOption option{rule.name, rule.whyNot(job), {}, {}, {}};
+  PlacementSpec placement = job.train->placement;
+  const std::vector<std::string>& among = placement.among;
+  if (!among.empty() && std::ranges::find(among, option.name) == among.end())
+    option.why_not = "'among' leaves it out";
+  if (!option.why_not.empty()) return option;
+  placement.strategy = rule.strategy;
+  if (!rule.uses_ps && !job.cluster.ps.empty()) {
+    option.overrides.emplace_back("cluster.ps=[]");
+    if (std::optional<std::string> hosts = hostsWithoutPs(job))
+      option.overrides.push_back(std::move(*hosts));
+  }
   option.overrides.push_back(placementOverride(placement));
+  ReadJob variant = read(option.overrides);
+  if (!variant.job) {
+    DTF_CHECK(!variant.why_not.empty());
+    return {rule.name, "the file with it has a mistake: " + variant.why_not, {}, {}, {}};
+  }
+  DTF_CHECK(variant.job->train.has_value());
+  setCost(option, *variant.job, links);
+  placement.shares = option.shares;
+  option.overrides.back() = placementOverride(placement);
   return option;
 }
 
@@ -263,13 +279,14 @@ std::vector<std::string> linkedHosts(const cluster::JobSpec& job) {
   return hosts;
 }
 
-PlacementChoice choosePlacement(const cluster::JobSpec& job, const std::vector<HostLink>& links) {
-  DTF_CHECK(job.train.has_value());
+PlacementChoice choosePlacement(const cluster::JobSpec& job, const std::vector<HostLink>& links,
+                                const JobReader& read) {
+  DTF_CHECK(job.train.has_value() && read != nullptr);
   PlacementChoice choice{links, {}, 0};
   std::optional<size_t> best;
   std::string reasons;
   for (const OptionRule& rule : kOptionRules) {
-    const PlacementOption& option = choice.options.emplace_back(optionOf(rule, job, links));
+    const PlacementOption& option = choice.options.emplace_back(optionOf(rule, job, links, read));
     if (!option.why_not.empty()) {
       reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", option.name, option.why_not);
       continue;

@@ -1,9 +1,10 @@
 #pragma once
 
-// What `placement: auto` chooses from, and why. A pure function of the job and of the links between
-// its hosts.
+// What `placement: auto` chooses from, and why: a function of the job's file and of the links
+// between its hosts.
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,9 +36,19 @@ struct PlacementChoice {
 // measurements of half a second differ.
 inline constexpr double kPlacementBetterBy = 1.05;
 
-// `job`: with `placement: auto`. `links`: of all its hosts.
-// Errors: kBadConfig at the key if no option is possible; those of train::placeModel().
-PlacementChoice choosePlacement(const cluster::JobSpec& job, const std::vector<HostLink>& links);
+// A job that was read again. Value type.
+struct ReadJob {
+  std::optional<cluster::JobSpec> job;
+  std::string why_not{};  // without a job: its mistakes, in one line
+};
+// Reads the job's file with further overrides, and checks the job, as before it starts.
+using JobReader = std::function<ReadJob(const std::vector<std::string>& overrides)>;
+
+// `job`: with `placement: auto`. `links`: of all its hosts. An option whose overrides the file
+// refuses is not possible.
+// Errors: kBadConfig at the key if no option is possible; those of train::placeModel() and `read`.
+PlacementChoice choosePlacement(const cluster::JobSpec& job, const std::vector<HostLink>& links,
+                                const JobReader& read);
 
 // Returns the hosts of all tasks, each once, in the order of `allTasks()`.
 std::vector<std::string> linkedHosts(const cluster::JobSpec& job);

@@ -22,7 +22,8 @@ TEST(AutoPlacement, AJobOfOneProcessHasNothingToChoose) {
 
 // Nothing leaves it, so nothing is measured.
 TEST(AutoPlacement, OneHostKeepsTheFilesTasks) {
-  const KeptPlacement choice = measurePlacement(jobOf(kHere, kSyncAuto), {}, {});
+  const KeptPlacement choice =
+      measurePlacement(jobOf(kHere, kSyncAuto), {}, {}, readerOf(jobText(kHere, kSyncAuto)));
   EXPECT_THAT(choice.text, HasSubstr("ps, "));
   EXPECT_THAT(choice.text, HasSubstr("all tasks are on one host"));
   EXPECT_EQ(choice.overrides, std::vector<std::string>{"train.placement={\"strategy\":\"even\"}"});
@@ -30,7 +31,8 @@ TEST(AutoPlacement, OneHostKeepsTheFilesTasks) {
 
 TEST(AutoPlacement, HostsWithoutAnAgentAreRefusedWithTheRemedy) {
   try {
-    measurePlacement(jobOf("{worker: ['192.0.2.7:1', '192.0.2.8:1']}", kSyncAuto), {}, {});
+    measurePlacement(jobOf("{worker: ['192.0.2.7:1', '192.0.2.8:1']}", kSyncAuto), {}, {},
+                     readerOf(""));
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
@@ -46,7 +48,7 @@ TEST(AutoPlacement, TheChoiceOfTheRunIsKept) {
   cluster::JobSpec job = jobOf(kHere, kSyncAuto);
   job.run_dir = "run";
   EXPECT_FALSE(keptPlacement(job));
-  const KeptPlacement choice = measurePlacement(job, {}, {});
+  const KeptPlacement choice = measurePlacement(job, {}, {}, readerOf(jobText(kHere, kSyncAuto)));
   keepPlacement(job.run_dir, choice);
   EXPECT_EQ(keptPlacement(job), choice);
   cluster::JobSpec other = jobOf(kApart, kSyncAuto);

@@ -25,9 +25,15 @@ std::vector<HostLink> linksOfJob(const cluster::JobSpec& job, const std::string&
   return links;
 }
 
-std::string errorOf(const cluster::JobSpec& job) {
+// The choice for the job of a text; `slow`: a host with a tenth of the others' rate.
+PlacementChoice chosen(const std::string& text, const std::string& slow = "") {
+  const cluster::JobSpec job = readerOf(text)({}).job.value();
+  return choosePlacement(job, linksOfJob(job, slow), readerOf(text));
+}
+
+std::string errorOf(const std::string& text) {
   try {
-    choosePlacement(job, linksOfJob(job));
+    chosen(text);
   } catch (const Error& error) {
     return error.message();
   }
@@ -36,8 +42,7 @@ std::string errorOf(const cluster::JobSpec& job) {
 
 // Two workers send each other a half; two ps receive all from both.
 TEST(PlacementChoice, WorkersThatMoveFewerBytesHostTheParameters) {
-  const cluster::JobSpec job = jobOf(kApart, kSyncAuto);
-  const PlacementChoice choice = choosePlacement(job, linksOfJob(job));
+  const PlacementChoice choice = chosen(jobText(kApart, kSyncAuto));
   EXPECT_EQ(choice.option().name, "workers");
   EXPECT_THAT(choice.option().overrides,
               ElementsAre("cluster.ps=[]", "train.placement={\"strategy\":\"even\"}"));
@@ -49,42 +54,38 @@ TEST(PlacementChoice, WorkersThatMoveFewerBytesHostTheParameters) {
 
 // The links have the spelling of the ps, which the option "workers" doesn't have.
 TEST(PlacementChoice, AHostMayBeSpeltInTwoWays) {
-  const cluster::JobSpec job = jobOf(
+  const PlacementChoice choice = chosen(jobText(
       "{ps: ['127.0.0.1:2221', 'A:1'], worker: ['localhost:2222', 'localhost:2223', 'a:2222']}",
-      kSyncAuto);
-  const PlacementChoice choice = choosePlacement(job, linksOfJob(job));
+      kSyncAuto));
   EXPECT_EQ(choice.links.size(), 2u);
   for (const size_t option : {0, 2})
     EXPECT_EQ(choice.options[option].why_not, "") << choice.options[option].name;
 }
 
 TEST(PlacementChoice, APsBehindASlowLinkGetsLess) {
-  const cluster::JobSpec job =
-      jobOf(kApart, "  replication: {mode: sync}\n  placement: {strategy: auto, among: [ps]}\n");
-  const PlacementChoice choice = choosePlacement(job, linksOfJob(job, "10.0.0.2"));
+  const std::string text =
+      jobText(kApart, "  replication: {mode: sync}\n  placement: {strategy: auto, among: [ps]}\n");
+  const PlacementChoice choice = chosen(text, "10.0.0.2");
   EXPECT_EQ(choice.option().name, "ps");
   ASSERT_EQ(choice.option().shares.size(), 2u);
   EXPECT_NEAR(choice.option().shares[0], 10.0 / 11, 1e-3);
   EXPECT_THAT(choice.option().overrides,
               ElementsAre("train.placement={\"strategy\":\"even\",\"shares\":[0.9091,0.0909]}"));
   EXPECT_THAT(choice.options[2].why_not, HasSubstr("among"));
-  const PlacementChoice equal = choosePlacement(job, linksOfJob(job));
+  const PlacementChoice equal = chosen(text);
   EXPECT_THAT(equal.option().shares, IsEmpty()) << "equal links need no shares";
 }
 
 TEST(PlacementChoice, WorkersThatCannotHostAreLeftOutWithTheReason) {
-  const std::string placed = "  placement: auto\n";
-  const cluster::JobSpec async = jobOf(kApart, placed);
-  const PlacementChoice choice = choosePlacement(async, linksOfJob(async));
+  const PlacementChoice choice = chosen(jobText(kApart, "  placement: auto\n"));
   EXPECT_EQ(choice.option().name, "ps");
   EXPECT_THAT(choice.options[2].why_not, HasSubstr("mode: sync"));
-  const cluster::JobSpec one = jobOf("{ps: ['10.0.0.1:1'], worker: ['10.0.0.3:1']}", kSyncAuto);
-  EXPECT_THAT(choosePlacement(one, linksOfJob(one)).options[2].why_not, HasSubstr("one worker"));
-  const cluster::JobSpec pinned =
-      jobOf(kApart,
-            "  replication: {mode: sync}\n  placement: {strategy: auto, pins: "
-            "{dense/biases: '/job:ps/task:1'}, partition: none}\n");
-  const PlacementChoice with_pins = choosePlacement(pinned, linksOfJob(pinned));
+  const std::string one = jobText("{ps: ['10.0.0.1:1'], worker: ['10.0.0.3:1']}", kSyncAuto);
+  EXPECT_THAT(chosen(one).options[2].why_not, HasSubstr("one worker"));
+  const PlacementChoice with_pins =
+      chosen(jobText(kApart,
+                     "  replication: {mode: sync}\n  placement: {strategy: auto, pins: "
+                     "{dense/biases: '/job:ps/task:1'}, partition: none}\n"));
   EXPECT_THAT(with_pins.options[2].why_not, HasSubstr("pins"));
   EXPECT_THAT(with_pins.option().overrides,
               ElementsAre(HasSubstr("\"pins\":{\"dense/biases\":\"/job:ps/task:1\"},"
@@ -93,32 +94,34 @@ TEST(PlacementChoice, WorkersThatCannotHostAreLeftOutWithTheReason) {
 
 TEST(PlacementChoice, NothingToChooseFromIsAMistakeAtTheKey) {
   const std::string error =
-      errorOf(jobOf(kApart, "  placement: {strategy: auto, among: [workers]}\n"));
+      errorOf(jobText(kApart, "  placement: {strategy: auto, among: [workers]}\n"));
   EXPECT_THAT(error, HasSubstr("job.yaml:"));
   EXPECT_THAT(error, HasSubstr("ps: 'among' leaves it out; hybrid: "));
   EXPECT_THAT(error, HasSubstr("; workers: only with 'mode: sync'"));
 }
 
+// A model with a table of `rows` rows.
+std::string clicksText(int rows, int batch, const std::string& placement,
+                       const std::string& more = "") {
+  return std::string("job: j\ninsecure: true\ncluster: ") + kApart + "\n" + more +
+         "train:\n  model:\n    input: {shape: [4]}\n    layers:\n"
+         "      - dense: {units: 8, name: numbers}\n"
+         "      - embedding: {categories: user, input_dim: " +
+         std::to_string(rows) +
+         ", output_dim: 4096, combiner: sum, name: user}\n"
+         "      - concatenate: {with: [numbers]}\n      - dense: {units: 1, name: click}\n"
+         "    loss: binary_crossentropy\n"
+         "  data: {train: {format: synthetic, problem: clicks, count: 1000}, batch_size: " +
+         std::to_string(batch) +
+         "}\n  optimizer: adam\n  replication: {mode: sync}\n  placement: " + placement + "\n";
+}
+
 // Tables stay on the ps, which get shares of their own.
 TEST(PlacementChoice, HybridIsAnOptionOfModelsWithTables) {
-  const cluster::JobSpec dense = jobOf(kApart, kSyncAuto);
-  EXPECT_EQ(choosePlacement(dense, linksOfJob(dense)).options[1].why_not,
+  EXPECT_EQ(chosen(jobText(kApart, kSyncAuto)).options[1].why_not,
             "the model has no sparse variable");
-  yaml::Report report;
-  const cluster::JobSpec job = cluster::loadClusterText(
-      "job.yaml",
-      std::string("job: j\ninsecure: true\ncluster: ") + kApart +
-          "\ntrain:\n  model:\n    input: {shape: [4]}\n    layers:\n"
-          "      - dense: {units: 8, name: numbers}\n"
-          "      - embedding: {categories: user, input_dim: 1000, output_dim: 4096, combiner: sum, "
-          "name: user}\n"
-          "      - concatenate: {with: [numbers]}\n      - dense: {units: 1, name: click}\n"
-          "    loss: binary_crossentropy\n"
-          "  data: {train: {format: synthetic, problem: clicks, count: 100}, batch_size: 10}\n"
-          "  optimizer: adam\n  replication: {mode: sync}\n"
-          "  placement: {strategy: auto, among: [hybrid]}\n",
-      report);
-  const PlacementChoice choice = choosePlacement(job, linksOfJob(job, "10.0.0.2"));
+  const PlacementChoice choice =
+      chosen(clicksText(1000, 10, "{strategy: auto, among: [hybrid]}"), "10.0.0.2");
   EXPECT_EQ(choice.option().name, "hybrid");
   ASSERT_EQ(choice.option().shares.size(), 4u);
   EXPECT_NEAR(choice.option().shares[0], 10.0 / 11, 1e-3);
@@ -128,13 +131,75 @@ TEST(PlacementChoice, HybridIsAnOptionOfModelsWithTables) {
 
 // What the overrides make of the file is what was chosen.
 TEST(PlacementChoice, TheOverridesGiveTheJobItsPlacement) {
-  const testing::TemporaryFiles folder;
-  folder.write("job.yaml", jobText(kApart, kSyncAuto));
-  const cluster::JobSpec job = cluster::loadCluster("job.yaml", {});
-  const cluster::JobSpec chosen =
-      cluster::loadCluster("job.yaml", choosePlacement(job, linksOfJob(job)).option().overrides);
-  EXPECT_TRUE(chosen.cluster.workersHost());
-  EXPECT_EQ(chosen.train->placement.strategy, cluster::PlacementSpec::Strategy::kEven);
+  const std::string text = jobText(kApart, kSyncAuto);
+  const cluster::JobSpec job = readerOf(text)(chosen(text).option().overrides).job.value();
+  EXPECT_TRUE(job.cluster.workersHost());
+  EXPECT_EQ(job.train->placement.strategy, cluster::PlacementSpec::Strategy::kEven);
+}
+
+// The settings of a host without a task are a mistake in the file.
+TEST(PlacementChoice, TheSettingsOfHostsWithoutWorkersGoWithThePs) {
+  const std::string text = jobText(
+      kApart, kSyncAuto,
+      "launch: {via: ssh, hosts: [{host: 10.0.0.1, user: p}, {host: 10.0.0.3, port: 22, user: w, "
+      "identity: keys/id, binary_dir: /opt/bin}]}\n");
+  const PlacementChoice choice = chosen(text);
+  ASSERT_EQ(choice.option().name, "workers") << choiceText(choice);
+  const cluster::LaunchSpec before = readerOf(text)({}).job->launch;
+  const cluster::LaunchSpec after = readerOf(text)(choice.option().overrides).job.value().launch;
+  ASSERT_EQ(after.hosts.size(), 1u);
+  const cluster::SshSpec& kept = after.sshOf("10.0.0.3");
+  const cluster::SshSpec& given = before.sshOf("10.0.0.3");
+  EXPECT_EQ(kept.user, "w");
+  EXPECT_EQ(kept.port, 22);
+  EXPECT_EQ(kept.identity, given.identity);
+  EXPECT_EQ(kept.binary_dir, "/opt/bin");
+}
+
+TEST(PlacementChoice, AnOptionThatTheFileRefusesIsNotPossible) {
+  const std::string text = jobText(kApart, kSyncAuto);
+  const cluster::JobSpec job = readerOf(text)({}).job.value();
+  const PlacementChoice choice = choosePlacement(
+      job, linksOfJob(job), [&](const std::vector<std::string>& overrides) -> ReadJob {
+        if (overrides[0] == "cluster.ps=[]") return {std::nullopt, "job.yaml:1:1: error: no room"};
+        return readerOf(text)(overrides);
+      });
+  EXPECT_EQ(choice.option().name, "ps");
+  EXPECT_EQ(choice.options[2].why_not,
+            "the file with it has a mistake: job.yaml:1:1: error: no room");
+  EXPECT_THAT(choice.options[2].overrides, IsEmpty());
+}
+
+// ---- the bytes of replicas
+
+double workersSeconds(const std::string& text) {
+  return chosen(text).options[2].cost.seconds;
+}
+
+// `durability: checkpoint` in the file is also that of the job without its ps.
+TEST(PlacementChoice, ReplicasCostOnlyAJobThatKeepsThem) {
+  const double with = workersSeconds(jobText(kApart, kSyncAuto));
+  const double without = workersSeconds(jobText(kApart, kSyncAuto, "durability: checkpoint\n"));
+  EXPECT_NEAR(with / without, 1.5, 0.05) << "a half of the parameters, three times or twice";
+}
+
+// A replica receives float32.
+TEST(PlacementChoice, NarrowTransfersAreNotThoseOfReplicas) {
+  const std::string narrow =
+      "  replication: {mode: sync, transfer_dtype: bfloat16}\n  placement: auto\n";
+  const double whole = workersSeconds(jobText(kApart, kSyncAuto));
+  EXPECT_NEAR(workersSeconds(jobText(kApart, narrow)) / whole, 2.0 / 3, 0.03)
+      << "two of the three phases take half as long";
+}
+
+// The mean gradient has the rows of all workers, but no more than the table has.
+TEST(PlacementChoice, AReplicaReceivesTheRowsOfAllWorkers) {
+  const auto ratio = [](int rows) {
+    return workersSeconds(clicksText(rows, 1000, "auto")) /
+           workersSeconds(clicksText(rows, 1000, "auto", "durability: checkpoint\n"));
+  };
+  EXPECT_NEAR(ratio(100000), 2, 0.1) << "2000 rows to the replica, 1000 to a host and back";
+  EXPECT_NEAR(ratio(1000), 1.5, 0.1) << "the table has 1000 rows";
 }
 
 }  // namespace

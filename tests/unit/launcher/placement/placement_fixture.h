@@ -3,8 +3,12 @@
 // Jobs with `placement: auto`.
 
 #include <string>
+#include <vector>
 
+#include "common/base/error.h"
 #include "common/cluster/cluster_yaml.h"
+#include "launcher/placement/placement_choice.h"
+#include "tests/support/temporary_files.h"
 
 namespace dtf::launcher {
 
@@ -21,6 +25,19 @@ inline cluster::JobSpec jobOf(const std::string& cluster, const std::string& tra
                               const std::string& more = "") {
   yaml::Report report;
   return cluster::loadClusterText("job.yaml", jobText(cluster, train, more), report);
+}
+
+// Reads a job's text again with overrides.
+inline JobReader readerOf(const std::string& text) {
+  return [text](const std::vector<std::string>& overrides) -> ReadJob {
+    const testing::TemporaryFiles folder;
+    folder.write("job.yaml", text);
+    try {
+      return {cluster::loadCluster("job.yaml", overrides)};
+    } catch (const Error& error) {
+      return {std::nullopt, error.message()};
+    }
+  };
 }
 
 // Two ps and two workers, each on a host of its own.
