@@ -53,6 +53,9 @@ std::shared_ptr<const MappedMemory> LentMemory::page(uint64_t key, size_t bytes)
   if (channel_) given = channel_->receive(bytes);
   if (!given || given->key != key)
     throw Error(ErrorCode::kBadData, "a page of requests was named, but not shared");
+  if (given->memory->bytes() < bytes)
+    throw Error(ErrorCode::kBadData, fmt::format("a page of requests has {} bytes, not {}",
+                                                 given->memory->bytes(), bytes));
   return std::move(given->memory);
 }
 

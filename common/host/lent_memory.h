@@ -44,8 +44,8 @@ class LentMemory {
   // or of the wrong size, or for more than two keys.
   void accept(capnp::List<uint64_t>::Reader keys, uint64_t elements);
 
-  // After accept(): receives the worker's page with this key, of `bytes` at most.
-  // Errors: kBadData if it is missing or larger; kUnavailable with the kernel's reason.
+  // After accept(): receives the worker's page with this key, of `bytes`.
+  // Errors: kBadData if it is missing or has another size; kUnavailable with the kernel's reason.
   std::shared_ptr<const MappedMemory> page(uint64_t key, size_t bytes);
   // After accept(): gives the worker a page.
   // Errors: kUnavailable if the worker is gone.

@@ -62,6 +62,22 @@ TEST_F(LentMemoryTest, ReadsAGradientWhereTheWorkerWritesIt) {
               [&] { lent_->gradient(gradient_.key(), kLentElements + 1); });
 }
 
+// A reader of the page trusts its size.
+TEST_F(LentMemoryTest, APageOfAnotherSizeIsRefused) {
+  constexpr size_t kPage = 4096;
+  comeIn();
+  accept({});
+  const SharedMemory page(kPage), shorter(kPage - 1), longer(kPage + 1);
+  worker_->give(page);
+  EXPECT_EQ(lent_->page(page.key(), kPage)->bytes(), kPage);
+  worker_->give(shorter);
+  expectError(ErrorCode::kBadData, "has 4095 bytes, not 4096",
+              [&] { lent_->page(shorter.key(), kPage); });
+  worker_->give(longer);
+  expectError(ErrorCode::kBadData, "the most is", [&] { lent_->page(longer.key(), kPage); });
+  expectError(ErrorCode::kBadData, "named, but not shared", [&] { lent_->page(1, kPage); });
+}
+
 // The worker may have ended, but the memory that the shard still reads stays mapped.
 TEST_F(LentMemoryTest, AGradientOutlivesTheSession) {
   auto written = std::make_unique<SharedMemory>(kLentElements * sizeof(float));
