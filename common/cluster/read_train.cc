@@ -75,23 +75,23 @@ void readPins(const YamlNode& node, const TaskCounts& counts, PlacementSpec& pla
   }
 }
 
-// Reads the weights of the hosts, which imply `even` without a strategy.
+// Reads the weights of the hosts, by shard. They imply `even` without a strategy.
 void readShares(const MapReader& reader, const TaskCounts& counts, PlacementSpec& placement) {
   const YamlNode* const node = reader.find("shares");
   if (node == nullptr) return;
   Report& report = reader.report();
+  std::vector<double>& shares = placement.shares;
   constexpr yaml::Key kShare = yaml::number("shares", yaml::kPositive, "");
   for (const YamlNode& share : reader.list("shares"))
     if (const std::optional<double> weight = yaml::readNumber(share, kShare, report))
-      placement.shares.push_back(*weight);
-  if (reader.find("strategy") == nullptr) placement.strategy = PlacementSpec::Strategy::kEven;
-  const bool is_cut = placement.strategy == PlacementSpec::Strategy::kEven ||
-                      placement.strategy == PlacementSpec::Strategy::kHybrid;
-  if (!is_cut)
+      shares.push_back(*weight);
+  using Strategy = PlacementSpec::Strategy;
+  if (reader.find("strategy") == nullptr) placement.strategy = Strategy::kEven;
+  if (placement.strategy != Strategy::kEven && placement.strategy != Strategy::kHybrid)
     report.error(node->key_place,
                  "'shares' has a meaning only with 'strategy: even' or 'strategy: hybrid'");
-  // One process has one shard, whatever the file is for otherwise.
-  const uint32_t hosts = counts.one_process ? 0 : counts.hosts.size();
+  const uint32_t hosts = counts.one_process ? 0 : counts.hosts.size();  // one process: one shard
+  if (hosts > 0 && shares.size() == hosts) std::swap(shares[0], shares[counts.hosts.leader]);
   if (!node->isSequence() || hosts == 0 || node->children.size() == hosts) return;
   report.error(node->where(), fmt::format("'shares' needs a number for each of the {} {}, got {}",
                                           hosts, counts.hosts.noun(), node->children.size()));

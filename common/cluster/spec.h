@@ -141,7 +141,7 @@ struct PlacementSpec {
     kHybrid,
     kAuto
   } strategy = Strategy::kRoundRobin;
-  // kEven, kHybrid: the weight of each host of a shard; empty: all equal.
+  // kEven, kHybrid: the weight of each shard, which a file gives by host; empty: all equal.
   std::vector<double> shares{};
   // kAuto: the placements to choose from, as their names in the file; empty: all.
   std::vector<std::string> among{};

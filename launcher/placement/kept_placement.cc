@@ -42,10 +42,10 @@ std::string placementKey(const cluster::JobSpec& job) {
   const std::vector<std::string> hosts = hostsOfTasks(job);
   for (size_t i = 0; i < tasks.size(); ++i) text += tasks[i].name() + " " + hosts[i] + "\n";
   text +=
-      fmt::format("{}\n{} {} {} {} {}\n{}\n", model::tableOf(train.model).str(),
+      fmt::format("{}\n{} {} {} {} {} {}\n{}\n", model::tableOf(train.model).str(),
                   static_cast<int>(train.optimizer.kind), static_cast<int>(train.replication.mode),
-                  replication::transferText(train.replication), train.data.batch_size,
-                  train.placement.partition_min_bytes, job.durability.str());
+                  train.replication.leader, replication::transferText(train.replication),
+                  train.data.batch_size, train.placement.partition_min_bytes, job.durability.str());
   for (const auto& [variable, device] : train.placement.pins) text += variable + device + "\n";
   text += fmt::format("{}", fmt::join(train.placement.among, ","));
   return hexOf(checksumOf(text));

@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/cluster/address.h"
+#include "common/graph/device_name.h"
 #include "common/replication/replication_rules.h"
 #include "common/train/initial_values.h"
 #include "common/yaml/error_at.h"
@@ -144,11 +145,19 @@ StepBytes bytesOf(const cluster::JobSpec& job, const HostIndex& index) {
   return step;
 }
 
-// `--set` with the whole of `placement`, which replaces the word auto.
-std::string placementOverride(const PlacementSpec& placement) {
+// Returns the pins by the tasks that host the shards, as a file names them.
+Json pinsOf(const PlacementSpec& placement, const ShardHosts& hosts) {
+  Json pins = Json::object();
+  for (const auto& [variable, shard] : placement.pins)
+    pins[variable] = hosts.of(graph::DeviceName::parse(shard).task.value()).device();
+  return pins;
+}
+
+// `--set` with the whole of `placement`, which replaces the word auto. The shares are the file's.
+std::string placementOverride(const PlacementSpec& placement, const ShardHosts& hosts) {
   Json json = {{"strategy", placement.strategy == Strategy::kHybrid ? "hybrid" : "even"}};
   if (!placement.shares.empty()) json["shares"] = placement.shares;
-  if (!placement.pins.empty()) json["pins"] = placement.pins;
+  if (!placement.pins.empty()) json["pins"] = pinsOf(placement, hosts);
   if (placement.partition_min_bytes == 0)
     json["partition"] = "none";
   else if (placement.partition_min_bytes != PlacementSpec().partition_min_bytes)
@@ -200,6 +209,13 @@ std::vector<double> sharesOf(const cluster::JobSpec& job, const HostIndex& index
   return shares;
 }
 
+// Returns the shares of shards in the order of a file, which is that of their hosts.
+std::vector<double> inOrderOfHosts(std::vector<double> shares, const ShardHosts& hosts) {
+  DTF_CHECK(hosts.leader < shares.size());
+  std::swap(shares[0], shares[hosts.leader]);
+  return shares;
+}
+
 // Equal shares first; others only where they are clearly better.
 void setCost(PlacementOption& option, cluster::JobSpec& variant,
              const std::vector<HostLink>& links) {
@@ -211,7 +227,7 @@ void setCost(PlacementOption& option, cluster::JobSpec& variant,
   const ExchangeCost weighted = costOf(bytesOf(variant, index), links);
   if (weighted.seconds * kPlacementBetterBy < option.cost.seconds) {
     option.cost = weighted;
-    option.shares = placement.shares;
+    option.shares = inOrderOfHosts(placement.shares, variant.cluster.shardHosts());
   } else {
     placement.shares.clear();
   }
@@ -232,7 +248,8 @@ PlacementOption optionOf(const OptionRule& rule, const cluster::JobSpec& job,
     if (std::optional<std::string> hosts = hostsWithoutPs(job))
       option.overrides.push_back(std::move(*hosts));
   }
-  option.overrides.push_back(placementOverride(placement));
+  // A job with pins keeps its hosts.
+  option.overrides.push_back(placementOverride(placement, job.cluster.shardHosts()));
   ReadJob variant = read(option.overrides);
   if (!variant.job) {
     DTF_CHECK(!variant.why_not.empty());
@@ -241,7 +258,7 @@ PlacementOption optionOf(const OptionRule& rule, const cluster::JobSpec& job,
   DTF_CHECK(variant.job->train.has_value());
   setCost(option, *variant.job, links);
   placement.shares = option.shares;
-  option.overrides.back() = placementOverride(placement);
+  option.overrides.back() = placementOverride(placement, job.cluster.shardHosts());
   return option;
 }
 

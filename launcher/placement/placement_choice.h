@@ -20,7 +20,7 @@ struct PlacementOption {
   std::string name;     // "ps", "hybrid", "workers": as in placement.among
   std::string why_not;  // the reason why the job can't have it; empty: it can, and the rest is set
   ExchangeCost cost;
-  std::vector<double> shares;          // empty: all hosts get the same
+  std::vector<double> shares;          // in the order of hosts; empty: all get the same
   std::vector<std::string> overrides;  // `--set` that give the job this placement
 };
 

@@ -62,7 +62,7 @@ TEST(LoadCluster, TakesTheTrainPartInPlaceAndChecksItAgainstTheCluster) {
       << report;
 }
 
-// A pin names the task, wherever the leader puts its shard.
+// A pin and a share are those of the task, wherever the leader puts its shard.
 TEST(LoadCluster, TheLeaderOfAJobWithoutPsHostsShardZero) {
   const TemporaryFiles files;
   files.write("c.yaml",
@@ -70,7 +70,7 @@ TEST(LoadCluster, TheLeaderOfAJobWithoutPsHostsShardZero) {
               "train:\n"
               "  model: {input: {shape: [2]}, layers: [relu], loss: mse}\n"
               "  placement: {pins: {v: /job:worker/task:0, w: /job:worker/task:1, x: "
-              "/job:worker/task:2}}\n"
+              "/job:worker/task:2}, shares: [3, 1, 2]}\n"
               "  replication: {leader: worker/1}\n");
   const JobSpec job = loadCluster("c.yaml", {});
   EXPECT_EQ(job.cluster.shardHosts().of(0).name(), "worker/1");
@@ -80,6 +80,7 @@ TEST(LoadCluster, TheLeaderOfAJobWithoutPsHostsShardZero) {
   EXPECT_EQ(pins.at("v"), "/job:ps/task:1") << "its shard";
   EXPECT_EQ(pins.at("w"), "/job:ps/task:0");
   EXPECT_EQ(pins.at("x"), "/job:ps/task:2");
+  EXPECT_EQ(job.train->placement.shares, (std::vector<double>{1, 3, 2})) << "of the shards";
 }
 
 TEST(LoadCluster, ReportsEveryMistakeOfBothFilesAndTheFlagsAtOnce) {

@@ -50,6 +50,11 @@ TEST(KeptPlacement, IsOfTheHostsTheModelAndItsBytes) {
   EXPECT_EQ(key, placementKey(jobOf(kApart, kSyncAuto + "  steps: 7\n")));
   EXPECT_NE(key, placementKey(jobOf(kApart, kSyncAuto + "  optimizer: adam\n")));
   EXPECT_NE(key, placementKey(jobOf(kApart, "  placement: auto\n")));
+  const std::string alone = "{worker: ['10.0.0.3:1', '10.0.0.4:1']}";
+  EXPECT_NE(placementKey(jobOf(alone, kSyncAuto)),
+            placementKey(jobOf(alone,
+                               "  replication: {mode: sync, leader: worker/1}\n"
+                               "  placement: auto\n")));
   EXPECT_NE(key, placementKey(jobOf("{ps: ['10.0.0.1:1'], worker: ['10.0.0.3:1', '10.0.0.4:1']}",
                                     kSyncAuto)));
 }

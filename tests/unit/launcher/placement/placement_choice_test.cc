@@ -170,6 +170,18 @@ TEST(PlacementChoice, AnOptionThatTheFileRefusesIsNotPossible) {
   EXPECT_THAT(choice.options[2].overrides, IsEmpty());
 }
 
+// A pin of a file names the host, whichever shard that has.
+TEST(PlacementChoice, APinToTheLeaderStaysThere) {
+  const std::string text =
+      jobText("{worker: ['10.0.0.1:1', '10.0.0.2:1']}",
+              "  replication: {mode: sync, leader: worker/1}\n  placement: {strategy: auto, pins: "
+              "{dense/biases: '/job:worker/task:1'}}\n");
+  const cluster::PlacementSpec read =
+      readerOf(text)(chosen(text).option().overrides).job.value().train->placement;
+  EXPECT_EQ(read.pins, readerOf(text)({}).job.value().train->placement.pins);
+  EXPECT_EQ(read.pins.at("dense/biases"), "/job:ps/task:0") << "the leader's shard";
+}
+
 // ---- the bytes of replicas
 
 double workersSeconds(const std::string& text) {
