@@ -131,7 +131,7 @@ std::optional<StragglerFinder::Scale> StragglerFinder::isSlow(uint32_t rank) con
   const bool in_steps = worker.steps.low >= limit(Scale::kSteps);
   const bool in_blocks =
       worker.blocks.low >= limit(Scale::kBlocks) && isSlowStill(rank, Scale::kBlocks);
-  if (!in_steps && !in_blocks) return std::nullopt;
+  if ((!in_steps && !in_blocks) || !isAwaited(rank)) return std::nullopt;
   if (microseconds(describe(rank).excess) < kWorthMin) return std::nullopt;
   return in_steps ? Scale::kSteps : Scale::kBlocks;
 }
@@ -140,8 +140,17 @@ bool StragglerFinder::isSlowStill(uint32_t rank, Scale scale) const {
   return workers_[rank].steps.high >= limit(scale) / 2;
 }
 
+// Whether the rank's own time of a whole step is longer than the others': one that is slow at each
+// batch may have fewer of them.
+bool StragglerFinder::isAwaited(uint32_t rank) const {
+  const auto of_step = [](const Worker& of) { return median(of.own, kSteps) * of.batches; };
+  return of_step(workers_[rank]) > ofOthers(rank, of_step);
+}
+
 void StragglerFinder::judge() {
-  if (straggler_ && !isSlowStill(straggler_->rank, scale_)) {
+  const bool is_named_still =
+      straggler_ && isSlowStill(straggler_->rank, scale_) && isAwaited(straggler_->rank);
+  if (straggler_ && !is_named_still) {
     workers_[straggler_->rank].blocks = {};  // of the time before
     straggler_.reset();
   }

@@ -15,6 +15,10 @@
 //   - at least 5 times the noise, over 64 steps 2.5 times; and
 //   - a millisecond a step: less is the turn of another process on a busy host.
 //
+// Where ranks have different numbers of batches, own times are those of a batch, which include a
+// part of the costs of a step. So a slow worker is named only if its own time of the whole step
+// exceeds the lower median of the others', too: else nobody waits for it.
+//
 // The noise is the mean deviation of a worker's own times from their median, times 1.25 (so the
 // standard deviation of normal noise), over all workers and about the last 32 steps. A deviation
 // counts at most three times the noise so far, or a tenth: stalls, and the first steps of a
@@ -25,8 +29,8 @@
 // the noise is below 2.5 %, within 72 while it is below 6 %. straggler_finder_test.cc draws such
 // jobs.
 //
-// A named worker stays named until its lag is below half of the limit in six of eight, or until
-// another slow worker lags by a tenth more.
+// A named worker stays named until its lag is below half of the limit in six of eight, or its step
+// is no longer than the others', or until another slow worker lags by a tenth more.
 
 #include <array>
 #include <cstddef>
@@ -48,10 +52,11 @@ class StragglerFinder {
   // batch.
   explicit StragglerFinder(const std::vector<uint32_t>& batches);
 
-  // Notes the times of a worker's last step, reported with its push of `step`. A repeated report of
-  // a step has no effect, and times without own time are no report. The rule looks at a step when
-  // all workers have reported; a step with a missing report is skipped. Returns whether straggler()
-  // is another worker, or none, from now on.
+  // Notes the times of a worker's last step, reported with its push of `step`. A second report of
+  // the current step has no effect, and times without own time are no report. The rule looks at a
+  // step when all workers have reported. A report of any other step, an earlier one too, begins
+  // that step: after a job went back its steps are repeated. A step with a missing report is
+  // skipped. Returns whether straggler() is another worker, or none, from now on.
   bool note(uint32_t rank, uint64_t step, const PhaseTimes& times);
 
   // Returns the named worker; nullopt: none.
@@ -89,6 +94,7 @@ class StragglerFinder {
   float limit(Scale scale) const;
   std::optional<Scale> isSlow(uint32_t rank) const;
   bool isSlowStill(uint32_t rank, Scale scale) const;
+  bool isAwaited(uint32_t rank) const;
   Straggler describe(uint32_t rank) const;
   template <class Of>
   float ofOthers(uint32_t rank, const Of& of) const;

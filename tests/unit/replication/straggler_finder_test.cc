@@ -188,6 +188,25 @@ TEST(StragglerFinder, BatchesAreComparedWhereRanksHaveDifferentNumbers) {
   EXPECT_NEAR(toSeconds(finder.straggler()->excess), 0.010, 1e-5) << "of the step";
 }
 
+// Both have 12 ms of a step and 7 ms of a batch; the rank with one batch has a longer batch.
+TEST(StragglerFinder, AWorkerWithFewerBatchesIsNamedOnlyIfItsStepIsLonger) {
+  StragglerFinder finder({2, 1});
+  uint64_t step = 1;
+  const auto makeSteps = [&](double of_second) {
+    for (const uint64_t end = step + 30; step < end; ++step) {
+      finder.note(0, step, timesOf(6, 14, 6));
+      finder.note(1, step, timesOf(6, of_second, 6));
+    }
+  };
+  makeSteps(7);
+  EXPECT_FALSE(finder.straggler()) << "19 ms a step, and 26 of the other";
+  makeSteps(40);
+  ASSERT_TRUE(finder.straggler());
+  EXPECT_EQ(finder.straggler()->rank, 1u);
+  makeSteps(7);
+  EXPECT_FALSE(finder.straggler()) << "nobody waits for it any more";
+}
+
 TEST(StragglerFinder, AStepWithoutAReportIsSkipped) {
   StragglerFinder finder({1, 1});
   for (uint64_t step = 1; step < 100; ++step) {
