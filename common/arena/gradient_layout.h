@@ -41,6 +41,9 @@ struct Gradient {
   std::shared_ptr<const void> owner;
   std::vector<uint32_t> row_counts{};  // of each sparse slice
   uint32_t weight = 1;                 // in the mean with others, but not of rows: see row_merge.h
+  // Its worker may write to it once it is answered: a later reader (a message to the keeper of the
+  // replica) needs a copy.
+  bool is_lent = false;
 };
 
 // The part of a gradient for one sparse slice. Borrowed.

@@ -174,6 +174,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
     contribution.gradient = gradient.values;
     contribution.owner = std::move(gradient.owner);
     contribution.row_counts = std::move(gradient.row_counts);
+    contribution.is_lent = gradient.is_lent;
     return contribution;
   }
 
@@ -181,7 +182,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
     noteStep(request.exchange.step);
     trace::onRequest(request.exchange.step, {});
     replication::Contribution contribution =
-        contributionOf(request.exchange, lentGradient(request.gradient_key));
+        contributionOf(request.exchange, lent_->gradient(request.gradient_key, shard_.elements()));
     lent_->keepOnly(request.in_use);
     shard_.push(std::move(contribution), measured(std::move(reply)));
   }
@@ -214,15 +215,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
       return gradients_.read(params.getGradient(), params.getRows(), layout_, replies_.gradient());
     if (params.getGradient().size() > 0 || params.getRows().size() > 0)
       throw Error(ErrorCode::kBadData, "a gradient in the message and another in shared memory");
-    return lentGradient(key);
-  }
-
-  // A message to the replica may still refer to the gradient after the reply to the worker, as when
-  // the job goes back to an earlier cut. So the replica gets a copy.
-  arena::Gradient lentGradient(uint64_t key) {
-    arena::Gradient gradient = lent_->gradient(key, shard_.elements());
-    const bool has_replica = options_.durability.kind == cluster::Durability::kReplica;
-    return has_replica ? gradients_.copyOf(std::move(gradient)) : gradient;
+    return lent_->gradient(key, shard_.elements());
   }
 
   // Returns a callback that adds to the answer the time since now, and the straggler. It doesn't

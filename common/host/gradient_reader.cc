@@ -18,16 +18,9 @@ arena::Gradient GradientReader::read(capnp::List<capnp::Data>::Reader chunks, ui
   if (values.data() == assembled->as<float>()) return {values, assembled};
   // A large gradient stays in its receive buffer; a small one is copied out of the shared one.
   if (auto owner = connection_->connection->stream().pin(values.data())) return {values, owner};
-  return copyOf({values, nullptr});
-}
-
-arena::Gradient GradientReader::copyOf(arena::Gradient gradient) {
-  const std::span<const float> values = gradient.values;
   const std::shared_ptr<Buffer> copy = staging_.take(values.size_bytes());
-  if (!values.empty()) std::memcpy(copy->data(), values.data(), values.size_bytes());
-  gradient.values = {copy->as<float>(), values.size()};
-  gradient.owner = copy;
-  return gradient;
+  std::memcpy(copy->data(), values.data(), values.size_bytes());
+  return {{copy->as<float>(), values.size()}, copy};
 }
 
 arena::Gradient GradientReader::read(capnp::List<capnp::Data>::Reader chunks,

@@ -38,9 +38,6 @@ class GradientReader {
   arena::Gradient read(capnp::List<capnp::Data>::Reader chunks, capnp::List<uint32_t>::Reader rows,
                        const arena::GradientLayout& layout, const arena::Codec& codec);
 
-  // Copies the values of a gradient into memory of this process.
-  arena::Gradient copyOf(arena::Gradient gradient);
-
  private:
   const wire::ConnectionRef connection_;
   ReusedBuffers staging_;

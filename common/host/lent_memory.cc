@@ -69,7 +69,10 @@ arena::Gradient LentMemory::gradient(uint64_t key, uint64_t elements) const {
   if (found == gradients_.end() || found->second->bytes() < elements * sizeof(float))
     throw Error(ErrorCode::kBadData,
                 fmt::format("a gradient in memory {:016x}, which was not shared", key));
-  return {{reinterpret_cast<const float*>(found->second->data()), elements}, found->second};
+  arena::Gradient gradient{{reinterpret_cast<const float*>(found->second->data()), elements},
+                           found->second};
+  gradient.is_lent = true;
+  return gradient;
 }
 
 void LentMemory::keepOnly(uint64_t key) {

@@ -52,8 +52,7 @@ class LentMemory {
   void givePage(const SharedMemory& page);
 
   // Returns the gradient that the worker has written to the arena with this key. The worker
-  // overwrites it after the reply to its exchange; a later reader (a message to another ps) needs a
-  // copy.
+  // overwrites it after the reply to its exchange: it is marked as lent.
   // Errors: kBadData if accept() received no such arena of `elements` values.
   arena::Gradient gradient(uint64_t key, uint64_t elements) const;
 

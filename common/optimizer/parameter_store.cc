@@ -329,6 +329,13 @@ std::shared_ptr<UpdateJob> ParameterStore::prepareMean(std::vector<arena::Gradie
   return job;
 }
 
+arena::Gradient ParameterStore::copyOf(const arena::Gradient& gradient) {
+  DTF_CHECK(gradient.values.size() == elements_ && gradient.row_counts.empty());
+  const std::shared_ptr<arena::ParameterVersion> copy = pool_.acquire(0);
+  std::memcpy(copy->mutableData(), gradient.values.data(), gradient.values.size_bytes());
+  return {{copy->data(), elements_}, copy, {}, gradient.weight};
+}
+
 // Returns a mean that no job uses: a job that was dropped keeps its own.
 std::shared_ptr<SparseMean> ParameterStore::unusedMean() {
   if (sparse_mean_ == nullptr || sparse_mean_.use_count() > 1)

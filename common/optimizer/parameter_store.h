@@ -186,6 +186,9 @@ class ParameterStore {
   // Returns a job that computes the mean of `gradients` as an update with them does.
   std::shared_ptr<UpdateJob> prepareMean(std::vector<arena::Gradient> gradients);
 
+  // Returns a copy of a dense gradient that its worker may soon overwrite.
+  arena::Gradient copyOf(const arena::Gradient& gradient);
+
   // Prepares, runs and commits an update in place. With a device it uses the gradient that lies
   // there; `gradients` has one, which isn't read.
   void apply(std::vector<arena::Gradient> gradients);

@@ -43,8 +43,12 @@ struct Contribution {
   std::vector<uint32_t> row_counts{};  // see Gradient
   PhaseTimes times{};                  // of the worker's step before; without own time: not known
 
+  bool is_lent = false;  // see Gradient
+
   // Returns the gradient; moves `owner` and `row_counts` out.
-  arena::Gradient takeGradient() { return {gradient, std::move(owner), std::move(row_counts)}; }
+  arena::Gradient takeGradient() {
+    return {gradient, std::move(owner), std::move(row_counts), 1, is_lent};
+  }
 };
 
 // Async: how many updates by other workers lay between a worker's pull and its push.

@@ -79,7 +79,10 @@ void Updater::launchReplicated(std::vector<arena::Gradient> gradients, const Upd
                           committed = std::move(committed)](const arena::Gradient& mean) {
     replicator_->whenWhole([this, mean, note, committed] { replicate(mean, note, committed); });
   };
-  if (gradients.size() == 1) return with_mean(gradients[0]);
+  // The message to the replica may outlast the answer to the worker, as when the job goes back. A
+  // mean of several gradients is a copy.
+  if (gradients.size() == 1)
+    return with_mean(gradients[0].is_lent ? store_.copyOf(gradients[0]) : gradients[0]);
   const std::shared_ptr<optimizer::UpdateJob> job = store_.prepareMean(std::move(gradients));
   run(job, [job, with_mean] { with_mean(job->takeMean()); });
 }

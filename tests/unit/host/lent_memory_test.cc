@@ -56,6 +56,7 @@ TEST_F(LentMemoryTest, ReadsAGradientWhereTheWorkerWritesIt) {
   reinterpret_cast<float*>(gradient_.data())[15] = 3;
   EXPECT_EQ(gradient.values.size(), kLentElements);
   EXPECT_EQ(gradient.values[15], 3);
+  EXPECT_TRUE(gradient.is_lent);
   expectError(ErrorCode::kBadData, "which was not shared",
               [&] { lent_->gradient(1, kLentElements); });
   expectError(ErrorCode::kBadData, "which was not shared",

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/replication/updater.h"
 #include "tests/unit/shard/replica_keeper.h"
 
@@ -131,6 +133,47 @@ TEST_F(ReplicatorTest, NothingIsSeededWhileAnUpdateIsBeingApplied) {
   EXPECT_EQ(keeper.seeds, 2);
   keeper.deliverAll();
   EXPECT_EQ(committed_, 1);
+}
+
+// Keeps the gradient that was sent last.
+class SentGradient final : public ReplicaLink {
+ public:
+  void open(uint64_t) override {}
+  void seed(uint64_t, const ReplicaSeed&) override {}
+  void update(uint64_t, const ReplicaUpdate& update) override { sent = update.gradient; }
+  void fetch(std::function<void(std::variant<ReplicaSeed, Error>)>) override {}
+  bool isAway() const override { return false; }
+
+  arena::Gradient sent;
+};
+
+// A message may outlast the answer to the worker, which then writes its next gradient.
+TEST_F(ReplicatorTest, OnlyALentGradientThatIsSentItselfIsCopied) {
+  SentGradient link;
+  Replicator replicator(store_, link, tickets_);
+  Updater updater(store_, runner_, calls_, &replicator);
+  PushMemory memory;
+  memory.workers.resize(2);
+  replicator.onBackup();
+  replicator.begin({{kFirstEpoch}, {}, memory}, true);
+  const auto memory_of_worker = std::make_shared<std::vector<float>>(kStoreElements, 3.0F);
+  const arena::Gradient own{*memory_of_worker, memory_of_worker};
+  arena::Gradient lent = own;
+  lent.is_lent = true;
+  const auto sentOf = [&](std::vector<arena::Gradient> gradients) {
+    updater.start(std::move(gradients), {}, [] {});
+    replicator.onHeard(tickets_);
+    return link.sent;
+  };
+  EXPECT_EQ(sentOf({own}).values.data(), own.values.data());
+  const arena::Gradient copy = sentOf({lent});
+  const arena::Gradient mean = sentOf({lent, lent});
+  std::ranges::fill(*memory_of_worker, 9.0F);
+  for (const arena::Gradient& each : {copy, mean}) {
+    EXPECT_EQ(std::vector<float>(each.values.begin(), each.values.end()),
+              std::vector<float>(kStoreElements, 3));
+    EXPECT_FALSE(each.is_lent);
+  }
 }
 
 }  // namespace
