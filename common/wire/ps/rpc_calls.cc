@@ -30,6 +30,7 @@ Abort::Abort() : aborted_(nullptr) {
 }
 
 void Abort::fail(const Error& error) {
+  has_failed_ = true;
   fulfiller_->reject(net::toKj(error));
 }
 
@@ -399,6 +400,8 @@ Duration DataCalls::waited() const {
 // Makes the same call to every ps. send() starts them all before it returns, so `call` may go then.
 kj::Promise<replication::StepState> DataCalls::onEvery(const CallOfPs& call, bool is_push) {
   DTF_CHECK(settlement_.has_value());
+  // The calls that fail() cancelled have no answers: the links take no others.
+  if (abort_.hasFailed()) return abort_.guard(kj::Promise<replication::StepState>(kj::NEVER_DONE));
   releaseEarlier();
   for (const auto& link : links_) link->beginCall();
   std::vector<Call> calls;
@@ -418,6 +421,7 @@ kj::Promise<replication::StepState> DataCalls::pull() {
 
 kj::Promise<void> DataCalls::pullAside(bool current) {
   DTF_CHECK(!links_.empty());
+  if (abort_.hasFailed()) return abort_.guard(kj::Promise<void>(kj::NEVER_DONE));
   kj::Vector<kj::Promise<void>> promises;
   call_.since = clock_.now();
   for (uint32_t i = 0; i < links_.size(); ++i)

@@ -28,6 +28,8 @@ class Abort {
  public:
   Abort();
   void fail(const Error& error);
+  // Whether fail() was called: guard() only returns its error.
+  bool hasFailed() const { return has_failed_; }
 
   // Returns `promise`, or the error of fail() if that comes first.
   template <class T>
@@ -38,6 +40,7 @@ class Abort {
  private:
   kj::Own<kj::PromiseFulfiller<void>> fulfiller_;
   kj::ForkedPromise<void> aborted_;
+  bool has_failed_ = false;
 };
 
 template <>

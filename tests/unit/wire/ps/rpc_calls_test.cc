@@ -219,6 +219,20 @@ TEST_F(DataCallsTest, APullThatNobodyKeepsFromItsAnswerHasADeadline) {
   EXPECT_EQ(errorOf(kj::mv(waits)).code(), ErrorCode::kDeadline);
 }
 
+// As where a chief that has saved nothing goes on to its last evaluation.
+TEST_F(DataCallsTest, CallsAfterTheLossOfAPsFailWithItsReason) {
+  ps_[1].hangs = "pull";
+  auto waits = data_->pull().eagerlyEvaluate(nullptr);
+  loop_.live(seconds(1));
+  data_->fail(Error(ErrorCode::kUnavailable, "ps/1 is lost"));
+  EXPECT_EQ(errorOf(kj::mv(waits)).message(), "ps/1 is lost");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(errorOf(data_->pull()).message(), "ps/1 is lost");
+    EXPECT_EQ(errorOf(data_->pullAside(false)).message(), "ps/1 is lost");
+    EXPECT_EQ(errorOf(data_->exchange(0, 0, 0)).message(), "ps/1 is lost");
+  }
+}
+
 // ps/0 waits for a gradient from a worker that waits for ps/1.
 TEST_F(DataCallsTest, NoDeadlineRunsWhileAnotherPsWaitsForItsValues) {
   ps_[0].hangs = "exchange";
