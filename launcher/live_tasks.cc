@@ -96,6 +96,13 @@ std::vector<LiveTask> askUnknownRun(const cluster::JobSpec& job,
   return tasks;
 }
 
+std::optional<StragglerNotice> stragglerNow(const cluster::ClusterSpec& cluster, const Json& live,
+                                            const std::vector<LiveTask>& tasks) {
+  const std::string first = cluster.shardHosts().of(0).name();
+  const auto host = std::ranges::find(tasks, first, &LiveTask::name);
+  return stragglerOf(host != tasks.end() && !host->answer.isNull() ? host->answer : live);
+}
+
 Json progressOf(const std::vector<LiveTask>& tasks) {
   LiveStatus status;
   TasksUp ps, worker;

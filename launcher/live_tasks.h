@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "common/base/run_lock.h"
 #include "common/cluster/spec.h"
 #include "common/net/credentials.h"
+#include "launcher/notice.h"
 
 namespace dtf::launcher {
 
@@ -39,5 +41,10 @@ std::vector<LiveTask> askUnknownRun(const cluster::JobSpec& job,
 // As status.json has it (live_status.h), of a job that no dtf-launch writes one for: what the
 // worker says that is the furthest. Null before the first report.
 Json progressOf(const std::vector<LiveTask>& tasks);
+
+// Returns the worker that the others wait for, which only the host of the first shard knows, or
+// that of `live`, the last progress, if that host doesn't answer; nullopt: none.
+std::optional<StragglerNotice> stragglerNow(const cluster::ClusterSpec& cluster, const Json& live,
+                                            const std::vector<LiveTask>& tasks);
 
 }  // namespace dtf::launcher

@@ -99,13 +99,6 @@ std::string phasesText(const Json& answer) {
   return fmt::format("{} ms a step: {}", countText(sum), join(parts, ", "));
 }
 
-// The host of the first shard knows it best; where it doesn't answer, the last progress.
-std::optional<StragglerNotice> stragglerNow(const Json& live, const std::vector<LiveTask>& tasks) {
-  for (const LiveTask& task : tasks)
-    if (task.answer.contains("straggler")) return stragglerOf(task.answer);
-  return stragglerOf(live);
-}
-
 uint32_t workersOf(const cluster::ClusterSpec& cluster) {
   return static_cast<uint32_t>(cluster.worker.size());
 }
@@ -125,7 +118,7 @@ std::string slowestText(const cluster::JobSpec& job, const Json& live,
   if (!replication::awaitsAll(spec))
     return fmt::format("none: a step takes the first {} gradients of {} workers",
                        replication::gradientsPerStep(spec), workersOf(job.cluster));
-  const std::optional<StragglerNotice> named = stragglerNow(live, tasks);
+  const std::optional<StragglerNotice> named = stragglerNow(job.cluster, live, tasks);
   return named ? stragglerText(*named) : "none stands out";
 }
 
@@ -260,7 +253,7 @@ int status(const cluster::JobSpec& job, const Options& options,
          {"running", is_running},
          {"other_file", run.other_file.empty() ? Json(nullptr) : Json(run.other_file.string())},
          {"progress", live.empty() ? Json(nullptr) : live},
-         {"straggler", stragglerJson(stragglerNow(live, tasks))},
+         {"straggler", stragglerJson(stragglerNow(job.cluster, live, tasks))},
          {"last", last.empty() ? Json(nullptr) : last},
          {"checkpoints", checkpointsJson(kept)},
          {"tasks", tasksJson(tasks)}});

@@ -52,5 +52,36 @@ TEST_F(LiveTasksTest, WithoutAnAnswerThereIsNoProgress) {
   EXPECT_TRUE(progressOf({}).isNull());
 }
 
+// Every shard's host answers with the field, but only the first shard's gets times.
+TEST_F(LiveTasksTest, TheStragglerIsTheFirstShardsOrThatOfTheLastProgress) {
+  const auto naming = [](const char* worker) {
+    return Json{{"straggler", Json{{"worker", worker}, {"phase", "data"}, {"excess_ms", 5}}}};
+  };
+  const Json none = {{"straggler", nullptr}}, live = naming("worker/1");
+  const auto named = [&](Json first, Json second) {
+    const auto found = stragglerNow(
+        job_.cluster, live,
+        {{.name = "ps/0", .answer = std::move(first)}, {.name = "ps/1", .answer = second}});
+    return found ? found->worker : "";
+  };
+  job_.cluster.ps.resize(2);
+  EXPECT_EQ(named(naming("worker/0"), none), "worker/0");
+  EXPECT_EQ(named(none, none), "");
+  EXPECT_EQ(named(nullptr, none), "worker/1") << "ps/0 doesn't answer";
+  EXPECT_EQ(stragglerNow(job_.cluster, live, {})->worker, "worker/1");
+}
+
+TEST_F(LiveTasksTest, WithoutPsTheLeaderKnowsTheStraggler) {
+  job_.cluster.ps.clear();
+  job_.cluster.worker.resize(2);
+  job_.cluster.leader = 1;
+  const Json of_leader = {{"straggler", {{"worker", "worker/0"}, {"phase", "send"}}}};
+  const auto found = stragglerNow(job_.cluster, Json::object(),
+                                  {{.name = "worker/0", .answer = {{"straggler", nullptr}}},
+                                   {.name = "worker/1", .answer = of_leader}});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->worker, "worker/0");
+}
+
 }  // namespace
 }  // namespace dtf::launcher
