@@ -69,14 +69,6 @@ void AsioEventPort::runOneHandler() {
   ioc_.run_one();
 }
 
-// The first that has work may change the list.
-bool AsioEventPort::anyPolled(bool (Polled::*look)()) {
-  if (polled_.empty()) return false;
-  const Io io(*this);
-  return std::any_of(polled_.begin(), polled_.end(),
-                     [look](Polled* polled) { return (polled->*look)(); });
-}
-
 // Handlers that work in memory has posted run at once.
 bool AsioEventPort::pollOnce() {
   const bool had_work = pollMemory();
@@ -88,12 +80,24 @@ bool AsioEventPort::descriptorsAreDue() {
   return polled_.empty() || ++looks_ % kMemoryLooks == 0;
 }
 
+// The first that has work may change the list.
 bool AsioEventPort::pollMemory() {
-  return anyPolled(&Polled::poll);
+  if (polled_.empty()) return false;
+  const Io io(*this);
+  return std::ranges::any_of(polled_, [](Polled* polled) { return polled->poll(); });
 }
 
+// All look before the loop goes on: else several that give up waiting would do so one after the
+// other, each behind a window of polling.
 bool AsioEventPort::beforeSleep() {
-  return anyPolled(&Polled::beforeSleep);
+  if (polled_.empty()) return false;
+  const Io io(*this);
+  bool had_work = false;
+  for (Polled* const polled : std::vector<Polled*>(polled_)) {
+    const bool is_there = std::ranges::find(polled_, polled) != polled_.end();
+    if (is_there && polled->beforeSleep()) had_work = true;
+  }
+  return had_work;
 }
 
 bool AsioEventPort::poll() {

@@ -82,7 +82,6 @@ class AsioEventPort final : public kj::EventPort {
   struct Depth;
   // A look at descriptors is a system call, one into memory is not.
   static constexpr unsigned kMemoryLooks = 4;
-  bool anyPolled(bool (Polled::*look)());
   bool pollMemory();
   // Whether to look at descriptors, too, this time.
   bool descriptorsAreDue();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
 
 #include "common/net/reactor.h"
@@ -92,6 +93,31 @@ TEST(AsioEventPort, WakesForFulfillersOfOtherThreads) {
   std::thread other([fulfiller] { (*fulfiller)->fulfill(3); });
   EXPECT_EQ(paf.promise.wait(reactor.wait_scope), 3);
   other.join();
+}
+
+class Sleeper final : public Polled {
+ public:
+  bool poll() override { return false; }
+  bool beforeSleep() override {
+    ++asked;
+    if (then) then();
+    return true;
+  }
+  int asked = 0;
+  std::function<void()> then;
+};
+
+// Each may give up a wait. One after the other, N would take N windows of polling.
+TEST(AsioEventPort, AllPolledLearnThatTheLoopSleeps) {
+  Reactor reactor;
+  Sleeper first, second, third;
+  for (Sleeper* each : {&first, &second, &third}) reactor.port.addPolled(*each);
+  EXPECT_TRUE(reactor.port.beforeSleep());
+  EXPECT_EQ(first.asked + second.asked + third.asked, 3);
+  first.then = [&] { reactor.port.removePolled(second); };
+  EXPECT_TRUE(reactor.port.beforeSleep());
+  EXPECT_EQ(second.asked, 1) << "it is gone";
+  EXPECT_EQ(third.asked, 2);
 }
 
 TEST(AsioEventPortDeathTest, WaitingOnAStoppedLoopAbortsInsteadOfHanging) {
