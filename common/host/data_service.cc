@@ -189,11 +189,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
 
   wire::BoardReply replyOf(const replication::PushReply& reply) override {
     wire::BoardReply said{.state = reply.state};
-    if (reply.parameters == nullptr) return said;
-    said.key = lent_->lend(reply.parameters);
-    said.by_call = said.key == 0;
-    const std::vector<uint64_t> gone = lent_->takeGone(wire::kBoardGoneMax);
-    std::copy(gone.begin(), gone.end(), said.gone.begin());
+    if (reply.parameters != nullptr) lent_->lend(reply.parameters, said);
     return said;
   }
 

@@ -92,6 +92,15 @@ uint64_t LentMemory::lend(const std::shared_ptr<const arena::ParameterVersion>& 
   return memory->key();
 }
 
+void LentMemory::lend(const std::shared_ptr<const arena::ParameterVersion>& parameters,
+                      wire::BoardReply& reply) {
+  reply.key = lend(parameters);
+  reply.by_call = reply.key == 0;
+  if (reply.by_call) return;
+  const std::vector<uint64_t> gone = takeGone(wire::kBoardGoneMax);
+  std::copy(gone.begin(), gone.end(), reply.gone.begin());
+}
+
 bool LentMemory::give(const std::shared_ptr<const SharedMemory>& memory) {
   if (given_.contains(memory->key())) return true;
   try {

@@ -16,6 +16,7 @@
 #include "common/base/ids.h"
 #include "common/net/memory_channel.h"
 #include "common/shard/shard.h"
+#include "common/wire/exchange_board.h"
 
 namespace dtf::host {
 
@@ -60,6 +61,10 @@ class LentMemory {
   void keepOnly(uint64_t key);
   // Returns the key that a reply may contain in place of the parameters; 0: they must be sent.
   uint64_t lend(const std::shared_ptr<const arena::ParameterVersion>& parameters);
+  // Sets the parameters of a reply in shared memory, with the keys of freed arenas, or `by_call`:
+  // the worker reads no keys of such a reply, so they stay for the next one.
+  void lend(const std::shared_ptr<const arena::ParameterVersion>& parameters,
+            wire::BoardReply& reply);
   // Returns the keys of lent arenas that have been freed since; each key once, at most `most` in
   // one call.
   std::vector<uint64_t> takeGone(size_t most = SIZE_MAX);

@@ -43,16 +43,23 @@ bool BoardClient::poll() {
     return true;
   }
   if (!reply) return false;
-  misses_ = 0;
+  if (reply->by_call)
+    missed();
+  else
+    misses_ = 0;
   std::exchange(waiting_, nullptr)->fulfill(std::optional<BoardReply>(reply));
   return true;
+}
+
+void BoardClient::missed() {
+  misses_ = std::min(misses_ + 1, kMissesMax);
+  left_out_ = (uint32_t{1} << misses_) - 1;
 }
 
 bool BoardClient::beforeSleep() {
   if (waiting_.get() == nullptr) return false;
   if (poll()) return true;
-  misses_ = std::min(misses_ + 1, kMissesMax);
-  left_out_ = (uint32_t{1} << misses_) - 1;
+  missed();
   std::exchange(waiting_, nullptr)->fulfill(std::nullopt);
   return true;
 }

@@ -25,8 +25,9 @@ class BoardClient final : public net::Polled {
   BoardClient(const BoardClient&) = delete;
   BoardClient& operator=(const BoardClient&) = delete;
 
-  // Returns whether to use the board: the host reads exchanges now. After an exchange without a
-  // reply in time, which is made twice, it also returns false for some of the next ones.
+  // Returns whether to use the board: the host reads exchanges now. After an exchange that is made
+  // twice, without a reply in time or with one that asks for a call, it also returns false for some
+  // of the next ones.
   bool isReady();
   // Makes one exchange at a time. nullopt: the caller must make the call.
   // Errors: as a promise: kBadData for an invalid reply.
@@ -36,13 +37,15 @@ class BoardClient final : public net::Polled {
   bool beforeSleep() override;
 
  private:
+  void missed();
+
   static constexpr uint32_t kMissesMax = 6;  // then one exchange in 64 uses the board
 
   net::Loop& loop_;
   const std::unique_ptr<RequestBoard> board_;
   const bool is_polled_;                                              // this loop polls
   kj::Own<kj::PromiseFulfiller<std::optional<BoardReply>>> waiting_;  // null: no exchange
-  uint32_t misses_ = 0;    // exchanges without a reply in time, one after the other
+  uint32_t misses_ = 0;    // exchanges that were made twice, one after the other
   uint32_t left_out_ = 0;  // the next exchanges that are made by call
 };
 

@@ -190,6 +190,28 @@ TEST_F(LentMemoryTest, TellsOnceOfArenasThatAreNoMore) {
   EXPECT_TRUE(lent_->takeGone().empty());
 }
 
+TEST_F(LentMemoryTest, AReplyThatAsksForACallNamesNoArenas) {
+  comeIn();
+  accept({});
+  uint64_t gone = 0;
+  {
+    arena::VersionPool pool(kLentElements, 2);
+    pool.share(0);
+    gone = lent_->lend(snapshot(pool, 1));
+    lent_->keepOnly(0);
+  }
+  arena::VersionPool own(kLentElements, 2), shared(kLentElements, 2);
+  shared.share(0);
+  wire::BoardReply reply;
+  lent_->lend(snapshot(own, 1), reply);
+  EXPECT_TRUE(reply.by_call);
+  EXPECT_EQ(reply.gone[0], 0u) << "the worker would not read it";
+  lent_->lend(snapshot(shared, 1), reply);
+  EXPECT_FALSE(reply.by_call);
+  EXPECT_NE(reply.key, 0u);
+  EXPECT_EQ(reply.gone[0], gone);
+}
+
 // Its parameters travel from then on.
 TEST_F(LentMemoryTest, AWorkerThatReceivesNothingIsGivenNoMore) {
   comeIn();

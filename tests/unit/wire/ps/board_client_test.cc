@@ -20,13 +20,16 @@ class Host final : public net::Polled {
   explicit Host(const SharedMemory& requests) : board(mapped(requests)) {}
   bool poll() override {
     const auto request = answers ? board.take() : std::nullopt;
-    if (request) board.answer(board.taken(), {.state = {.next_step = request->exchange.step + 1}});
+    if (request)
+      board.answer(board.taken(),
+                   {.by_call = by_call, .state = {.next_step = request->exchange.step + 1}});
     return request.has_value();
   }
   bool beforeSleep() override { return poll(); }
 
   ReplyBoard board;
   bool answers = true;
+  bool by_call = false;
 };
 
 class BoardClientTest : public ::testing::Test {
@@ -83,6 +86,22 @@ TEST_F(BoardClientTest, AHostThatDoesNotAnswerInTimeIsAskedLessAndLess) {
   host_->board.skip();
   EXPECT_TRUE(exchange(1));
   EXPECT_TRUE(client_->isReady()) << "it answers again";
+}
+
+// A host that can't lend its parameters: else every exchange were made twice.
+TEST_F(BoardClientTest, AHostThatAsksForCallsIsAskedLessAndLess) {
+  host_->by_call = true;
+  std::vector<int> left_out;
+  for (int miss = 0; miss < 3; ++miss) {
+    EXPECT_TRUE(exchange(0)->by_call);
+    int tries = 0;
+    while (!client_->isReady()) ++tries;
+    left_out.push_back(tries);
+  }
+  EXPECT_EQ(left_out, (std::vector<int>{1, 3, 7}));
+  host_->by_call = false;
+  EXPECT_FALSE(exchange(1)->by_call);
+  EXPECT_TRUE(client_->isReady());
 }
 
 TEST_F(BoardClientTest, WhenItGoesAnExchangeFailsAsOneWhoseConnectionBroke) {
