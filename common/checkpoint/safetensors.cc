@@ -187,7 +187,8 @@ std::string encodeSafetensorsHeader(std::span<const SafetensorsEntry> entries,
   if (text.size() > kSafetensorsHeaderBytesMax)
     throw Error(ErrorCode::kCannotWrite,
                 "a safetensors header of " + std::to_string(text.size()) +
-                    " bytes is larger than the format allows: use more ps tasks");
+                    " bytes is larger than the format allows: use more ps, or without ps more "
+                    "workers");
   const uint64_t size = text.size();
   std::string bytes(sizeof size, '\0');
   std::memcpy(bytes.data(), &size, sizeof size);

@@ -298,7 +298,7 @@ void checkWorkers(const ServiceOptions& options, schema::Hello::Reader hello) {
   if (there != here)
     throw Error(ErrorCode::kBadConfig,
                 fmt::format("{}'s cluster file has {} at {}, but {}'s has it at {}: two clusters "
-                            "share a ps, or the files differ",
+                            "share an address, or the files differ",
                             caller.name(), caller.name(), there, ours, here));
   if (hello.getWorkers() != wire::fingerprintOf(options.worker_addresses))
     throw Error(ErrorCode::kBadConfig,

@@ -45,10 +45,11 @@ void validateRows(const arena::VariableInfo& variable, const arena::Slice& slice
 // allocate no more than its variables need.
 void validateShard(const arena::ParameterLayout& layout, const arena::ShardLayout& shard) {
   if (shard.elements > kShardElementsMax) {
-    bad(
-        fmt::format("a shard of {} elements, more than the {} (120 GiB) that one ps can serve; use "
-                    "more parameter servers, or split large variables with placement.partition",
-                    shard.elements, kShardElementsMax));
+    bad(fmt::format(
+        "a shard of {} elements, more than the {} (120 GiB) that one task can serve; use "
+        "more ps, or without ps more workers, or split large variables with "
+        "placement.partition",
+        shard.elements, kShardElementsMax));
   }
   uint64_t free_from = 0;
   bool behind_sparse = false;
@@ -90,8 +91,8 @@ void validateGradient(const arena::ParameterLayout& layout, uint32_t ps_task) {
   if (most > kShardElementsMax)
     bad(fmt::format(
         "a gradient of shard {} that names all rows of its tables has {} elements, row ids "
-        "included, more than the {} (120 GiB) that one message carries; use more "
-        "parameter servers, or split the tables with placement.partition",
+        "included, more than the {} (120 GiB) that one message carries; use more ps, or without ps "
+        "more workers, or split the tables with placement.partition",
         ps_task, most, kShardElementsMax));
 }
 

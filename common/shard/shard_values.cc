@@ -173,9 +173,10 @@ uint64_t ShardValues::arenaBytes(const arena::ModelDeclaration& declaration) con
 Error ShardValues::noMemory(const arena::ModelDeclaration& declaration) const {
   return {ErrorCode::kBadConfig,
           fmt::format("{} has no memory for its part of the model: {:.1f} GB with the "
-                      "optimizer's slots; use more ps tasks, or split large variables with "
+                      "optimizer's slots; use more {}, or split large variables with "
                       "placement.partition",
-                      options_.host().name(), static_cast<double>(arenaBytes(declaration)) * 1e-9)};
+                      options_.host().name(), static_cast<double>(arenaBytes(declaration)) * 1e-9,
+                      options_.hosts.noun())};
 }
 
 std::string ShardValues::emptyText() const {

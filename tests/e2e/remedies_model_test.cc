@@ -1,6 +1,6 @@
 // Remedies of messages about models, optimizers and the job's file. These are not tried:
 // - an orthogonal initial value beyond the bound (its layer has more than 10^8 parameters);
-// - "use more ps tasks" (shards beyond 120 GiB);
+// - "use more ps, or without ps more workers" (shards beyond 120 GiB);
 // - a smaller batch_size against 2^31 elements;
 // - an unset HOME for '~'.
 

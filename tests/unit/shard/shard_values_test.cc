@@ -155,6 +155,12 @@ TEST_F(ShardDeclaration, AModelLargerThanTheHostIsRefusedBeforeItIsAllocated) {
             std::string::npos)
       << "1024 bytes with the slot";
   EXPECT_FALSE(shard.declaration().has_value());
+  Shard of_worker(ShardOptions{.hosts = {.workers = 2}, .memory_bytes = 1000}, clock_, runner_,
+                  nullptr);
+  of_worker.workers().join(0, kOne);
+  const std::string refused = refusal([&] { of_worker.workers().declare(0, kOne, model); });
+  EXPECT_NE(refused.find("worker/0 has no memory"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("use more workers, or split"), std::string::npos) << refused;
   model.optimizer = {};
   EXPECT_EQ(refusal([&] { shard.workers().declare(0, kOne, model); }), "");
 }
