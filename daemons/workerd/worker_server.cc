@@ -73,20 +73,37 @@ void WorkerServer::serve(net::AcceptedSocket socket, net::ConnectionKind kind,
 
 void WorkerServer::leave(int number) {
   DTF_CHECK(number > 0 && report_.has_value());
-  if (exit_code_) ::_exit(*exit_code_);      // another signal does not wait for the peers
-  const bool is_done = trained_ && !error_;  // and reported
-  exit_code_ = is_done && task_.task == kChief ? 0 : 128 + number;
+  if (leaving_) ::_exit(leaving_->exit_code);  // another signal does not wait for the peers
+  const bool is_done = trained_ && !error_;    // and reported
+  leaving_.emplace(Leaving{is_done && task_.task == kChief ? 0 : 128 + number, Thread()});
   const Error reason(ErrorCode::kUnavailable, fmt::format("it was ended by signal {}", number));
   if (!is_done) {
     log::info("event=ended signal={}{}", number,
               task_.job.savesNothing() ? " saved=nothing because=\"checkpoint: none\"" : "");
-    // Without the chief, nothing supervises the job or reports its result.
-    if (task_.task == kChief && status_.phase() != WorkerPhase::kStarting)
-      status_.tellOthers(reason);
     report_->interrupted(number, fmt::format("ended by signal {}", number));
   }
+  // Without the chief, nothing supervises the job or reports its result.
+  const bool tells = !is_done && task_.task == kChief && status_.phase() != WorkerPhase::kStarting;
+  tells ? tellOthers(reason) : leaveShard(reason);
+}
+
+// On a thread of its own: the shard of this worker is among those that reply, on this loop.
+void WorkerServer::tellOthers(const Error& reason) {
+  DTF_CHECK(leaving_ && !leaving_->telling.joinable());
+  leaving_->telling = Thread("dtf-tell", [this, reason] {
+    status_.tellOthers(reason);
+    net::asio::post(reactor_.ioc, [this, reason] {
+      const net::AsioEventPort::Io io(reactor_.port);
+      leaving_->telling.join();
+      leaveShard(reason);
+    });
+  });
+}
+
+void WorkerServer::leaveShard(const Error& reason) {
+  DTF_CHECK(leaving_.has_value());
   // A launcher reports the signal itself.
-  if (!shard_ || shard_ended_ || notifyEnabled()) ::_exit(*exit_code_);
+  if (!shard_ || shard_ended_ || notifyEnabled()) ::_exit(leaving_->exit_code);
   shard_->server().leaveWith(reason);
 }
 
@@ -153,6 +170,7 @@ void WorkerServer::onRefused(int number, const Error& reason) {
 void WorkerServer::onTrained() {
   const net::AsioEventPort::Io io(reactor_.port);
   trained_ = true;
+  if (leaving_) return;  // the process ends with that code
   if (!shard_ || shard_ended_) return reactor_.stop();
   if (error_) endShard();
 }
@@ -172,13 +190,14 @@ void WorkerServer::endShard() {
 void WorkerServer::onShardEnded() {
   DTF_CHECK(shard_.has_value());
   shard_ended_ = true;
-  if (exit_code_) ::_exit(*exit_code_);
+  if (leaving_ && leaving_->telling.joinable()) return;  // leaveShard() follows
+  if (leaving_) ::_exit(leaving_->exit_code);
   if (trained_) reactor_.stop();
 }
 
 void WorkerServer::takeShardsResult() {
   if (!shard_ || error_) return;
-  DTF_CHECK(trained_ || exit_code_);
+  DTF_CHECK(trained_ || leaving_);
   try {
     shard_->result();
   } catch (const Error& error) {

@@ -33,8 +33,9 @@ class WorkerServer {
   // + SIGTERM if a ps ended on request and the job keeps no checkpoints. The process ends at once
   // with 128 + n at a second signal n, timeouts.stop_seconds after the first, or if there is
   // nothing to save: the ps, or the replica of its shard, hold all that a worker holds. A worker
-  // that has trained stays for its shard as long. The peers of a shard get the reason before its
-  // connections close, whatever ends the process.
+  // that has trained stays for its shard as long. The peers of a shard get the reason of an error,
+  // or of a signal without a launcher, before its connections close; a launcher reports the signals
+  // of its tasks itself.
   // Errors: as runWorkerJob().
   int run();
 
@@ -43,6 +44,8 @@ class WorkerServer {
   void onRefused(int number, const Error& reason);
   kj::Promise<daemons::ServiceLook> look();
   void leave(int number);
+  void tellOthers(const Error& reason);
+  void leaveShard(const Error& reason);
   void serve(net::AcceptedSocket socket, net::ConnectionKind kind, const std::string& peer);
   bool waitsForOthers() const;
   void leaveLater(int number, std::string_view awaited);
@@ -68,7 +71,11 @@ class WorkerServer {
   bool shard_ended_ = false;  // nobody needs its values any more
   bool trained_ = false;
   bool stopping_ = false;
-  std::optional<int> exit_code_;  // leaving: of the process, once the peers of its shard have it
+  struct Leaving {
+    int exit_code;   // of the process, once the peers of its shard have the reason
+    Thread telling;  // joinable: tells the others that this worker leaves
+  };
+  std::optional<Leaving> leaving_;
   kj::Promise<void> patience_ = nullptr;
   daemons::ServiceWatch watch_;
   std::unique_ptr<daemons::MetricsServer> metrics_;  // null: no metrics port

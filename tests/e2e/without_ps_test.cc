@@ -328,6 +328,27 @@ TEST_F(WithoutPsTest, TheReasonOfAWorkerThatLeavesReachesTheOthers) {
   }
 }
 
+// The chief's own shard is among the hosts that are told, on the loop that handles the signal.
+TEST_F(WithoutPsTest, WithoutTheChiefThatAPersonEndedNobodyTrainsOn) {
+  ClusterOptions options = threeWorkers();
+  options.steps = kEndless;
+  options.train_more = "  checkpoint: none\n";
+  options.ports = freePorts(3);
+  start(writeCluster(options), 3);
+  ASSERT_TRUE(workers_[0]->waitForOutput("event=progress", kEnd)) << workers_[0]->err();
+  workers_[0]->signal(SIGTERM);
+  const ProcessResult chief = workers_[0]->wait(kEnd);
+  EXPECT_EQ(chief.exit_code, 128 + SIGTERM) << chief.err;
+  EXPECT_EQ(chief.err.find("event=failure_not_told"), std::string::npos) << chief.err;
+  for (const int other : {1, 2}) {
+    const ProcessResult result = workers_[static_cast<size_t>(other)]->wait(kEnd);
+    EXPECT_EQ(result.exit_code, 69) << result.err;
+    EXPECT_NE(lastErrorOf(result).find("the job was ended by worker/0: it was ended by signal 15"),
+              std::string::npos)
+        << result.err;
+  }
+}
+
 TEST_F(WithoutPsTest, TheStatusOfAWorkerHasThatOfItsShard) {
   ClusterOptions options = threeWorkers();
   options.steps = kEndless;

@@ -176,7 +176,9 @@ kj::Promise<void> ControlCalls::fail(const Error& error, FailureOf failure_of, D
           }));
         return joinAll(kj::mv(told));
       })
-      .exclusiveJoin(loop_.timer().afterDelay(net::toKj(2 * patience)));
+      .exclusiveJoin(loop_.timer().afterDelay(net::toKj(2 * patience)).then([patience] {
+        log::info("event=failure_not_told reason=\"no reply for {:g} s\"", toSeconds(2 * patience));
+      }));
 }
 
 // ---- data
