@@ -41,13 +41,22 @@ std::string memoryText(const train::JobSize& size) {
       bytesText(size.memory_bytes));
 }
 
+std::string preparationText(const train::DataCounts& counts) {
+  if (!counts.prepared_by) return "";
+  return fmt::format(
+      "\n  preparation: of the checkpoint of step {}, with which the job goes on (--fresh learns "
+      "anew)",
+      *counts.prepared_by);
+}
+
 // "trains on 60000 examples, evaluates on 10000 examples"
 std::string examplesText(const cluster::JobSpec& job, const train::DataCounts& counts) {
   const auto text = [](const std::optional<int64_t>& count) {
     return count ? amountText(static_cast<uint64_t>(*count), "example") : "data on other hosts";
   };
   return "trains on " + text(counts.train) +
-         (job.train->data.eval ? ", evaluates on " + text(counts.eval) : "");
+         (job.train->data.eval ? ", evaluates on " + text(counts.eval) : "") +
+         preparationText(counts);
 }
 
 }  // namespace
@@ -258,17 +267,19 @@ int check(const cluster::JobSpec& job, const train::JobSize& size, const train::
     text += towers.empty() ? "\n" : ": " + towers + "\n";
   }
   if (options.json)
-    printEvent("check", {{"job", job.job},
-                         {"parameters", size.parameters},
-                         {"examples", counts.train ? Json(*counts.train) : nullptr},
-                         {"eval_examples", counts.eval ? Json(*counts.eval) : nullptr},
-                         {"ps_bytes", size.ps_bytes},
-                         {"memory_bytes", size.memory_bytes},
-                         {"kept_bytes", size.kept_bytes},
-                         {"threads", threadsOf(job.cluster)},
-                         {"devices", devicesOf(job.cluster)},
-                         {"durability", job.durability.str()},
-                         {"tasks", tasks}});
+    printEvent("check",
+               {{"job", job.job},
+                {"parameters", size.parameters},
+                {"examples", counts.train ? Json(*counts.train) : nullptr},
+                {"eval_examples", counts.eval ? Json(*counts.eval) : nullptr},
+                {"prepared_by_step", counts.prepared_by ? Json(*counts.prepared_by) : nullptr},
+                {"ps_bytes", size.ps_bytes},
+                {"memory_bytes", size.memory_bytes},
+                {"kept_bytes", size.kept_bytes},
+                {"threads", threadsOf(job.cluster)},
+                {"devices", devicesOf(job.cluster)},
+                {"durability", job.durability.str()},
+                {"tasks", tasks}});
   else
     print(text);
   return 0;

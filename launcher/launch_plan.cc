@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/base/json.h"
 #include "common/base/text.h"
+#include "common/cluster/address.h"
 
 namespace dtf::launcher {
 
@@ -62,6 +63,16 @@ std::vector<std::string> addressOverrides(const cluster::ClusterSpec& cluster,
 bool beginsAnew(TaskId id, const cluster::JobSpec& job) {
   return id == kChief ||
          (id.job == JobKind::kWorker && job.train && job.train->data.train.csv.learns());
+}
+
+// The chief has set aside the checkpoints that the tasks of its own host see.
+bool staysFresh(TaskId id, const cluster::JobSpec& job) {
+  if (id.job != JobKind::kWorker || id == kChief) return false;
+  const auto host = [&job](uint32_t index) {
+    const std::string& name = job.cluster.worker.at(index).address.host;
+    return name.empty() ? name : cluster::hostKey(name);
+  };
+  return host(id.index) != host(kChief.index);
 }
 
 std::vector<std::string> argvOf(TaskId id, const cluster::JobSpec& job, const PlanInput& input,
@@ -124,7 +135,7 @@ std::vector<TaskCommand> makePlan(const cluster::JobSpec& job, const PlanInput& 
   for (const TaskId id : allTasks(job.cluster)) {
     const cluster::TaskSpec& task = job.cluster.tasks(id.job)[id.index];
     plan.push_back(TaskCommand{id, task.address.host, argvOf(id, job, input, address_overrides),
-                               task.env, input.folder});
+                               task.env, input.folder, staysFresh(id, job)});
   }
   return plan;
 }

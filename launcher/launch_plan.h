@@ -23,6 +23,9 @@ struct TaskCommand {
   std::vector<std::string> argv;           // argv[0] is the path of the binary
   std::map<std::string, std::string> env;  // on top of the launcher's own environment
   std::filesystem::path folder;            // the working folder
+  // A later process of the task keeps --fresh: on its host there may be checkpoints of an earlier
+  // run, which the chief can't set aside.
+  bool stays_fresh = false;
 };
 
 struct PlanInput {

@@ -243,7 +243,7 @@ void Session::onStartFailed(size_t task, const Error& error) {
 
 // What --fresh set aside stays there: the job goes on.
 void Session::startAgain(size_t task) {
-  std::erase(plan_.at(task).argv, "--fresh");
+  if (!plan_.at(task).stays_fresh) std::erase(plan_.at(task).argv, "--fresh");
   startTask(task);
   if (monitor_.stopping()) return;
   try {

@@ -7,15 +7,16 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/file_system.h"
 #include "common/data/data_files.h"
 #include "common/data/dataset.h"
 #include "common/data/image_folder.h"
-#include "common/data/learn_table.h"
 #include "common/data/left_out_log.h"
 #include "common/data/open_dataset.h"
 #include "common/data/read_signature.h"
 #include "common/train/epochs.h"
 #include "common/train/model_data.h"
+#include "common/train/saved_preparation.h"
 #include "common/yaml/error_at.h"
 
 namespace dtf::train {
@@ -42,9 +43,13 @@ const Mark& markOf(const DatasetSpec& dataset) {
 // Borrows: all arguments, for one call of run().
 class DataChecker {
  public:
-  DataChecker(const cluster::TrainSpec& train, yaml::Report& report,
+  DataChecker(const cluster::JobSpec& job, yaml::Report& report,
               const std::function<void(const std::string& what)>& on_reading, log::Level left_out)
-      : train_(train), report_(report), on_reading_(on_reading), left_out_(left_out) {}
+      : job_(job),
+        train_(job.train.value()),
+        report_(report),
+        on_reading_(on_reading),
+        left_out_(left_out) {}
 
   DataCounts run() {
     DataCounts counts;
@@ -53,6 +58,7 @@ class DataChecker {
     // The other side of a split has the same mistakes.
     const bool all_found = train_.data.train.split && report_.mistakes() > mistakes_before;
     if (train_.data.eval && !all_found) counts.eval = count(*train_.data.eval, true);
+    if (trained_) counts.prepared_by = trained_->saved_step;
     return counts;
   }
 
@@ -77,11 +83,11 @@ class DataChecker {
   }
 
   int64_t read(const DatasetSpec& dataset, bool eval) {
-    if (!eval) trained_ = data::learnTable(dataset);
-    const bool is_prepared = eval && trained_ && trained_->csv.learned;
-    const DatasetSpec spec = is_prepared ? data::readAsTrained(dataset, *trained_)
+    if (!eval) trained_ = preparedTraining(realFileSystem(), job_, false);
+    const bool is_prepared = eval && trained_ && trained_->data.csv.learned;
+    const DatasetSpec spec = is_prepared ? data::readAsTrained(dataset, trained_->data)
                              : eval      ? dataset
-                                         : *trained_;
+                                         : trained_->data;
     const std::shared_ptr<const data::Dataset> read =
         checkedDataset(train_.model, data::openDataset(spec, train_.data.seed, eval));
     left_out_.add(*read);
@@ -89,11 +95,12 @@ class DataChecker {
     return read->size();
   }
 
+  const cluster::JobSpec& job_;
   const cluster::TrainSpec& train_;
   yaml::Report& report_;
   const std::function<void(const std::string& what)>& on_reading_;
   data::LeftOutLog left_out_;
-  std::optional<DatasetSpec> trained_;  // once it has been read
+  std::optional<PreparedTable> trained_;  // once it has been read
 };
 
 }  // namespace
@@ -102,7 +109,7 @@ DataCounts checkContents(const cluster::JobSpec& job, yaml::Report& report,
                          const std::function<void(const std::string& what)>& on_reading,
                          log::Level left_out) {
   DTF_CHECK(job.train.has_value());
-  return DataChecker(*job.train, report, on_reading, left_out).run();
+  return DataChecker(job, report, on_reading, left_out).run();
 }
 
 }  // namespace dtf::train

@@ -19,10 +19,14 @@ namespace dtf::train {
 struct DataCounts {
   std::optional<int64_t> train;  // examples; nullopt: not on this host
   std::optional<int64_t> eval;   // nullopt: likewise, or the job has none
+  // The step of the checkpoint whose preparation of the table was used, as a resumed job uses it;
+  // nullopt: the table learns none, or learns it from its data.
+  std::optional<uint64_t> prepared_by{};
 };
 
-// Reads all data of `job`, in which checkJob() has found no mistake, as its workers will. Adds
-// mistakes of the data to `report`. Only counts drawn examples, and the images of a folder without
+// Reads all data of `job`, in which checkJob() has found no mistake, as its workers will: a table
+// by the preparation that the newest checkpoint has (saved_preparation.h). Adds mistakes of the
+// data to `report`. Only counts drawn examples, and the images of a folder without
 // a split. Calls `on_reading` with the name of a large data set before it is read.
 // Logs the records that are left out, at the level `left_out`.
 // Blocks: on the disk, as data::openDataset().

@@ -1,6 +1,7 @@
 #include "common/train/saved_preparation.h"
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
@@ -44,13 +45,16 @@ cluster::DatasetSpec withSavedPreparation(const checkpoint::Manifest& saved,
   return signature ? data::withLearnedOf(*signature, data) : data;
 }
 
-cluster::DatasetSpec preparedTraining(FileSystem& file_system, const cluster::JobSpec& job,
-                                      bool fresh) {
+PreparedTable preparedTraining(FileSystem& file_system, const cluster::JobSpec& job, bool fresh) {
   DTF_CHECK(job.train.has_value());
   const cluster::DatasetSpec& data = job.train->data.train;
-  if (!data.csv.learns() || fresh || !job.train->checkpoint) return data::learnTable(data);
-  const std::optional<checkpoint::Manifest> saved = newestManifest(file_system, job);
-  return data::learnTable(saved ? withSavedPreparation(*saved, data) : data);
+  const bool is_saved = data.csv.learns() && !fresh && job.train->checkpoint;
+  const std::optional<checkpoint::Manifest> saved =
+      is_saved ? newestManifest(file_system, job) : std::nullopt;
+  if (!saved) return {data::learnTable(data), std::nullopt};
+  cluster::DatasetSpec prepared = withSavedPreparation(*saved, data);
+  if (prepared.csv.learned) return {std::move(prepared), saved->global_step};
+  return {data::learnTable(prepared), std::nullopt};
 }
 
 }  // namespace dtf::train

@@ -110,7 +110,7 @@ cluster::DatasetSpec preparedTable(const cluster::TaskOptions& task, const OnRea
   const bool is_large = areLarge(table);
   if (is_large) log::info("event=preparing_data files=\"{}\"", files);
   cluster::DatasetSpec prepared = watched(what, on_reading, [&task] {
-    return train::preparedTraining(realFileSystem(), task.job, task.fresh);
+    return train::preparedTraining(realFileSystem(), task.job, task.fresh).data;
   });
   if (is_large) log::info("event=data_prepared files=\"{}\"", files);
   on_reading("");

@@ -42,6 +42,7 @@ void check(const std::string& text, const JobPlace& place) {
   cluster::DataSpec& data = job.train->data;
   if (!isReadToItsEnd(data.train)) return;
   if (data.train.split) data.eval.reset();  // the other side of the same data
+  job.train->checkpoint.reset();            // a run of this name is another job's
   train::checkContents(
       job, report, [](const std::string&) {}, log::Level::kDebug);
   report.throwIfAny();

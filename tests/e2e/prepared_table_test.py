@@ -189,6 +189,7 @@ def main(launch):
         # The table grows; a resumed job goes on with the numbers that its parameters have learned.
         write(folder / "train.csv", [*training, *({**record, "age": 1000} for record in evaluation)])
         assert probabilities(launch, job, folder / "rows.csv")[0] == ours, "the training data don't matter"
+        assert "preparation: of the checkpoint of step 200" in run(launch, "check", job)
         run(launch, job, "--set", "train.steps=300")
         assert signature_of(folder) == signature
         ours, _ = probabilities(launch, job, folder / "rows.csv")

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -57,6 +58,41 @@ TEST_F(SshApartTest, WithoutGatherItIsRefusedBeforeAnybodyTrains) {
   EXPECT_THAT(result.err, HasSubstr("error: ps/1 does not see the chief's files in"));
   EXPECT_THAT(result.err, HasSubstr("set `gather: true` here"));
   EXPECT_THAT(result.err, Not(HasSubstr("event=progress")));
+  expectNoTask();
+}
+
+// worker/1's host has checkpoints of an earlier run with its chief there. The chief of the fresh
+// job can't set them aside.
+TEST_F(SshApartTest, AKilledWorkerOfAFreshJobReadsNoOldCheckpointOnItsHost) {
+  const std::string file = sshJob(2, 20, 1);
+  const auto writeTable = [this](double scale) {
+    std::string table = "a,y\n";
+    for (int i = 0; i < 40; ++i) table += fmt::format("{},{}\n", scale * i, i % 2);
+    folder_.write("table.csv", table);
+  };
+  folder_.write("train.yaml",
+                "model: {input: {shape: [1]}, layers: [dense: {units: 2}], "
+                "loss: sparse_categorical_crossentropy}\n"
+                "data:\n  train: {format: csv, files: [" +
+                    folder_.path() +
+                    "/table.csv], label_column: y, numeric_columns: {a: {standardize: true}}}\n"
+                    "  batch_size: 10\nreplication: {mode: sync}\nsteps: 20\n"
+                    "checkpoint: {every_steps: 100000000, gather: true}\n");
+  writeTable(1);
+  ASSERT_EQ(launch(file, {}, kPatienceApart).exit_code, 0);
+  fs::copy(disk(1) / "checkpoints", disk(2) / "checkpoints", fs::copy_options::recursive);
+
+  writeTable(10);
+  Process launcher(
+      launchCommand(file, {"--fresh", "--set", fmt::format("train.steps={}", kEndless)}), {},
+      folder_.path());
+  ASSERT_TRUE(launcher.waitForOutput("| loss ", kPatienceApart)) << launcher.err();
+  kill9(awaitPid("/workerd", "--task 1"));
+  EXPECT_TRUE(launcher.waitForOutput("worker/1 is back", kPatienceApart)) << launcher.err();
+  launcher.signal(SIGTERM);
+  const ProcessResult result = launcher.wait(kPatienceApart);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(fs::exists(disk(1) / "checkpoints.old-1"));
   expectNoTask();
 }
 

@@ -9,6 +9,7 @@ namespace dtf::launcher {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Threads = std::vector<int>;
 
 class CommandsTest : public VerbTest {};
@@ -60,6 +61,12 @@ TEST_F(CommandsTest, ACheckSaysHowLargeTheJobIs) {
   EXPECT_THAT(text, HasSubstr("trains on 50 examples, evaluates on data on other hosts"));
   EXPECT_THAT(text, HasSubstr("model: 7850 parameters"));
   EXPECT_THAT(text, HasSubstr("worker/0"));
+  EXPECT_THAT(text, Not(HasSubstr("preparation")));
+  EXPECT_THAT(printed([this] {
+                return check(job_, {.parameters = 7850, .ps_bytes = {31400}},
+                             {.train = 50, .prepared_by = 20}, options_);
+              }),
+              HasSubstr("preparation: of the checkpoint of step 20, with which the job goes on"));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/base/error.h"
 
 namespace dtf::launcher {
@@ -95,6 +97,22 @@ TEST(LaunchPlan, AWorkerWithThreadsKeepsThem) {
   EXPECT_EQ(planText(makePlan(job, input(), {{TaskId{JobKind::kWorker, 0}, "127.0.0.1:4001"}})),
             "localhost | /opt/dtf/workerd --cluster local.yaml --task 0 --set "
             "cluster.worker.0.address=127.0.0.1:4001\n");
+}
+
+TEST(LaunchPlan, AWorkerThatLearnsStaysFreshOnAHostThatIsNotTheChiefs) {
+  cluster::JobSpec job;
+  job.cluster.ps = {task("far", 1)};
+  job.cluster.worker = {task("localhost", 2), task("127.0.0.1", 3), task("far", 4)};
+  job.train.emplace().data.train.csv.learns_classes = true;
+  PlanInput plan = input();
+  plan.fresh = true;
+  std::vector<bool> fresh, stay;
+  for (const TaskCommand& command : makePlan(job, plan, {})) {
+    fresh.push_back(std::ranges::count(command.argv, "--fresh") == 1);
+    stay.push_back(command.stays_fresh);
+  }
+  EXPECT_EQ(fresh, (std::vector<bool>{false, true, true, true}));
+  EXPECT_EQ(stay, (std::vector<bool>{false, false, false, true}));
 }
 
 TEST(LaunchPlan, JsonHasTheSameWordsUnquoted) {

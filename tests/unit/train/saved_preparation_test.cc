@@ -48,7 +48,7 @@ class SavedPreparation : public ::testing::Test {
   }
 
   double mean(bool fresh) {
-    return preparedTraining(disk_, job_, fresh).csv.learned.value().features.at(0).mean;
+    return preparedTraining(disk_, job_, fresh).data.csv.learned.value().features.at(0).mean;
   }
 
   static std::filesystem::path fileOf(uint64_t step, const std::string& name) {
@@ -70,6 +70,16 @@ TEST_F(SavedPreparation, TheNumbersOfTheCheckpointAreNotLearnedAgain) {
   EXPECT_EQ(mean(true), 3) << "the job begins anew";
   job_.train->checkpoint.reset();
   EXPECT_EQ(mean(false), 3) << "the job reads no checkpoint";
+}
+
+TEST_F(SavedPreparation, TheStepOfTheCheckpointIsReturnedWithItsNumbers) {
+  EXPECT_EQ(preparedTraining(disk_, job_, false).saved_step, std::nullopt);
+  save(20);
+  EXPECT_EQ(preparedTraining(disk_, job_, false).saved_step, 20u);
+  EXPECT_EQ(preparedTraining(disk_, job_, true).saved_step, std::nullopt);
+  job_.train->data.train.csv.numeric[0].log1p = true;
+  EXPECT_EQ(preparedTraining(disk_, job_, false).saved_step, std::nullopt)
+      << "the checkpoint has another preparation";
 }
 
 TEST_F(SavedPreparation, TheManifestIsEnough) {

@@ -15,8 +15,8 @@ namespace dtf::arena {
 namespace {
 
 // Two variables of whole blocks and a rest, a small one between them, and padding before each.
-constexpr uint64_t kElements = 3008;
-const ShardRanges kVariables{{{1312, 1320}}, {{0, 1300}, {1328, 3000}}};
+constexpr uint64_t kBlockElements = 3008;
+const ShardRanges kBlockRanges{{{1312, 1320}}, {{0, 1300}, {1328, 3000}}};
 
 // A cut at multiples of kCodecBlock elements of a variable changes no value that arrives.
 TEST(BlockCodec, ACutVariableHasTheBlocksOfAWholeOne) {
@@ -63,12 +63,12 @@ class ChangeCodecTest : public ::testing::TestWithParam<double> {
   // 0: int8.
   const std::unique_ptr<const ChangeCodec> codec_ = makeChangeCodec(
       GetParam() == 0 ? CodecSpec(CodecKind::kInt8) : CodecSpec(CodecKind::kTopK, GetParam()),
-      kElements, kVariables);
+      kBlockElements, kBlockRanges);
 
   std::vector<float> values(unsigned seed) const {
     std::minstd_rand random(seed);
-    std::vector<float> values(kElements);
-    for (const std::vector<ElementRange>& list : {kVariables.exact, kVariables.slices})
+    std::vector<float> values(kBlockElements);
+    for (const std::vector<ElementRange>& list : {kBlockRanges.exact, kBlockRanges.slices})
       for (const ElementRange& range : list)
         for (uint64_t i = range.begin; i < range.end; ++i)
           values[i] = static_cast<float>(random() % 10'000) / 7'000;
@@ -82,7 +82,7 @@ TEST_P(ChangeCodecTest, BothSidesHaveTheSameBitsAndComeCloserEachTime) {
   std::vector<std::byte> bytes(codec_->bytes());
   double before = 1e9;
   for (int round = 0; round < 8; ++round) {
-    std::vector<float> next(kElements, NAN);
+    std::vector<float> next(kBlockElements, NAN);
     codec_->encodeChange(due.data(), sender.data(), bytes.data(), next.data());
     sender = next;
     codec_->applyChange(bytes, receiver.data(), receiver.data());
@@ -118,11 +118,11 @@ TEST_P(ChangeCodecTest, AnyBytesOfThatSizeAreAChangeAndOthersAreRefused) {
   for (int round = 0; round < 100; ++round) {
     for (std::byte& each : bytes) each = static_cast<std::byte>(random());
     const std::vector<float> base = values(1);
-    std::vector<float> next(kElements);
+    std::vector<float> next(kBlockElements);
     codec_->applyChange(bytes, base.data(), next.data());
   }
   bytes.push_back(std::byte{0});
-  std::vector<float> next(kElements);
+  std::vector<float> next(kBlockElements);
   EXPECT_THROW(codec_->applyChange(bytes, next.data(), next.data()), Error);
 }
 
