@@ -1,8 +1,10 @@
 // dtf-launch: starts the tasks of a job, watches them, and says how it went.
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <filesystem>
@@ -22,7 +24,9 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/print.h"
+#include "common/base/text.h"
 #include "common/cluster/cluster_yaml.h"
+#include "common/cluster/tf_config.h"
 #include "common/net/credentials.h"
 #include "common/net/error_bridge.h"
 #include "common/net/tls_keys.h"
@@ -183,6 +187,25 @@ JobReader readerOf(const Options& options, const StartCheck& check) {
   };
 }
 
+// A file without a cluster runs on the one of TF_CONFIG, where that is set: as the first override,
+// which the others change, and which goes to the tasks.
+void takeTfConfig(Options& options) {
+  const auto replaces = [](const std::string& each) { return each.starts_with("cluster="); };
+  if (std::any_of(options.overrides.begin(), options.overrides.end(), replaces) ||
+      cluster::namesCluster(options.cluster_file))
+    return;
+  const std::optional<cluster::TfConfig> tf = cluster::tfConfigOfEnvironment();
+  if (!tf || tf->worker.empty()) return;
+  DTF_CHECK(!options.cluster_file.empty());
+  options.overrides.insert(options.overrides.begin(), tf->setting());
+  if (options.verbosity == Verbosity::kQuiet) return;
+  printBounded(
+      STDERR_FILENO,
+      fmt::format("dtf-launch: the file names no cluster: it is TF_CONFIG's, of {} and {}\n",
+                  tf->ps.empty() ? "no ps" : std::to_string(tf->ps.size()) + " ps",
+                  amountText(tf->worker.size(), "worker")));
+}
+
 // Returns a text on a choice that the run directory keeps, or that was made now.
 std::string placementText(const KeptPlacement& choice, const cluster::JobSpec& job, bool is_kept) {
   return "placement: " + choice.text +
@@ -239,6 +262,7 @@ int run(Options options) {
   if (options.verb == Verb::kInit) return initJob(options);
   if (options.verb == Verb::kRuns) return runs(options);
   if (options.verb == Verb::kCompare) return compare(options);
+  takeTfConfig(options);
   yaml::Report report;
   cluster::JobMarks marks;
   cluster::JobSpec job = loadJob(options, report, marks);

@@ -103,6 +103,14 @@ YamlNode makeText(std::string key, std::string text, const Place& place) {
   return node;
 }
 
+// A TRAIN.yaml by itself is a job in one process.
+YamlNode jobOfTrainFile(YamlNode train) {
+  YamlNode job = makeNode(YamlNode::Kind::kMap, "", train.place);
+  train.key = "train";
+  job.children.push_back(std::move(train));
+  return job;
+}
+
 YamlNode makeHosts(JobKind job, const std::string& hosts, Report& report) {
   const std::string name(jobName(job));
   const Place place{report.addFlag("--" + name + "-hosts " + hosts)};
@@ -113,6 +121,14 @@ YamlNode makeHosts(JobKind job, const std::string& hosts, Report& report) {
 }
 
 }  // namespace
+
+bool namesCluster(const std::filesystem::path& file) {
+  Report report;
+  report.setTables(allTables());
+  if (file.empty()) return true;
+  const std::optional<YamlNode> root = parseYamlFile(file, nullptr, report);
+  return !root || !report.empty() || !root->isMap() || root->find("cluster") != nullptr;
+}
 
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides) {
   Report report;
@@ -125,12 +141,8 @@ JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::stri
   report.setTables(allTables());
   if (file.empty()) throw Error(ErrorCode::kUsage, "the name of the cluster file is empty");
   std::optional<YamlNode> root = parseYamlFile(file, nullptr, report);
-  if (root && looksLikeTrainFile(*root))
-    report.error(
-        root->find("model")->key_place,
-        "this is a TRAIN.yaml (it has 'model' and no 'cluster'): give a file with 'train: " +
-            file.string() + "' in it, or a cluster file and --set train=" + file.string());
   if (!root || !report.empty()) report.throwIfAny();
+  if (looksLikeTrainFile(*root)) root = jobOfTrainFile(std::move(*root));
   return readJobWith(std::move(*root), overrides, report, marks);
 }
 

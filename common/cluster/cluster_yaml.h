@@ -31,7 +31,12 @@ struct JobMarks {
   yaml::Mark keys;  // of `keys:`
 };
 
-// Loads a whole job, with the train file that it names. kUsage for an empty `file`.
+// Returns whether the file has the key `cluster`; a file that can't be read counts as one that has,
+// so that loadCluster() reports why.
+bool namesCluster(const std::filesystem::path& file);
+
+// Loads a whole job, with the train file that it names. A TRAIN.yaml in the place of `file` is a
+// job in one process. kUsage for an empty `file`.
 JobSpec loadCluster(const std::filesystem::path& file, std::span<const std::string> overrides);
 // Does the same and keeps the files in `report`, which must be empty: for warnings, and for
 // mistakes that are found later.

@@ -10,6 +10,7 @@
 #include "common/cluster/address.h"
 #include "common/cluster/cluster_yaml.h"
 #include "common/cluster/command_line.h"
+#include "common/cluster/tf_config.h"
 #include "common/yaml/error_at.h"
 #include "common/yaml/report.h"
 
@@ -52,6 +53,8 @@ std::string helpText(JobKind binary) {
       "With a file:\n{2}\n"
       "With flags:\n{3}\n"
       "With both:\n{4}\n"
+      "Without --cluster, --ps-hosts and --worker-hosts the cluster is the one of TF_CONFIG, the\n"
+      "environment variable; without --task and --task-index so is the task.\n\n"
       "Examples:\n"
       "  {0} --cluster configs/clusters/local.yaml --task 0\n"
       "  {0} --cluster configs/clusters/local.yaml --task 1 --set train.steps=50\n"
@@ -79,42 +82,93 @@ void checkJobName(const CommandLine& line, JobKind binary) {
                           jobName(binary), *name, programOf(*job)));
 }
 
-// Checks that the line has one of the two forms. Returns true for the one with a file.
-bool usesFile(const CommandLine& line, JobKind binary) {
+enum class Source { kFile, kHosts, kTfConfig };
+
+// Checks that the line has one of the forms, and returns where the cluster comes from.
+Source sourceOf(const CommandLine& line, JobKind binary, const std::optional<TfConfig>& tf) {
   if (line.has("cluster")) {
     for (const std::string_view name : {"ps-hosts", "worker-hosts"})
       if (line.has(name)) line.fail(fmt::format("--cluster and --{} exclude each other", name));
     if (line.has("train"))
       line.fail("the file of --cluster names the train file: use --set train=FILE, not --train");
-    return true;
+    return Source::kFile;
   }
-  if (!line.has("ps-hosts") && !line.has("worker-hosts"))
-    line.fail("expected --cluster FILE, or --ps-hosts and --worker-hosts");
+  if (!line.has("ps-hosts") && !line.has("worker-hosts")) {
+    if (tf && !tf->worker.empty()) return Source::kTfConfig;
+    line.fail(fmt::format("expected --cluster FILE, or --ps-hosts and --worker-hosts{}",
+                          tf ? ": TF_CONFIG has no \"cluster\"" : ""));
+  }
   if (!line.has("worker-hosts")) line.fail("--worker-hosts is missing");
   if (!line.has("ps-hosts") && binary == JobKind::kPs) line.fail("--ps-hosts is missing");
-  return false;
+  return Source::kHosts;
 }
 
-JobSpec loadJob(const CommandLine& line, bool from_file) {
+JobSpec jobOf(const CommandLine& line, Source source, const std::optional<TfConfig>& tf) {
   const std::vector<std::string> overrides = line.overrides();
-  JobSpec job = from_file ? loadCluster(*line.value("cluster"), overrides)
-                          : jobFromHosts(line.value("ps-hosts"), *line.value("worker-hosts"),
-                                         line.value("train"), overrides);
+  switch (source) {
+    case Source::kFile:
+      return loadCluster(*line.value("cluster"), overrides);
+    case Source::kHosts:
+      return jobFromHosts(line.value("ps-hosts"), *line.value("worker-hosts"), line.value("train"),
+                          overrides);
+    case Source::kTfConfig:
+      break;
+  }
+  const std::optional<std::string> ps =
+      tf->ps.empty() ? std::nullopt : std::optional(join(tf->ps, ","));
+  return jobFromHosts(ps, join(tf->worker, ","), line.value("train"), overrides);
+}
+
+JobSpec loadJob(const CommandLine& line, Source source, const std::optional<TfConfig>& tf) {
+  JobSpec job = jobOf(line, source, tf);
   if (const std::optional<std::string> run_dir = line.value("run-dir")) {
     job.run_dir = line.folder("run-dir", *run_dir);
   }
   return job;
 }
 
+// Options win: a variable that isn't needed is not read.
+std::optional<TfConfig> tfConfigUnlessGiven(const CommandLine& line) {
+  const bool names_cluster =
+      line.has("cluster") || line.has("ps-hosts") || line.has("worker-hosts");
+  const bool names_task = line.has("task") || line.has("task-index");
+  return names_cluster && names_task ? std::nullopt : tfConfigOfEnvironment();
+}
+
+TaskId checkedTask(const CommandLine& line, JobKind binary, const TaskId& task) {
+  if (task.job != binary)
+    line.fail(fmt::format("TF_CONFIG's task is {}: run {}", task.name(), programOf(task.job)));
+  return task;
+}
+
 // --task and --task-index are one option under two names.
-TaskId readTaskId(const CommandLine& line, JobKind binary, bool from_file) {
+TaskId readTaskId(const CommandLine& line, JobKind binary, bool from_file,
+                  const std::optional<TfConfig>& tf) {
   if (line.has("task") && line.has("task-index"))
     line.fail("--task and --task-index are the same option: give one");
   const std::optional<uint32_t> index = line.index(line.has("task") ? "task" : "task-index");
+  if (!index && tf && tf->task) return checkedTask(line, binary, *tf->task);
   if (!index)
     line.fail(fmt::format("--{} is missing: the index of this {}, from 0",
                           from_file ? "task" : "task-index", jobName(binary)));
   return TaskId{binary, *index};
+}
+
+std::vector<std::string> addressesOf(const std::vector<TaskSpec>& tasks) {
+  std::vector<std::string> addresses;
+  for (const TaskSpec& task : tasks) addresses.push_back(task.address.str());
+  return addresses;
+}
+
+// A task's number means nothing in another cluster.
+void checkTaskOf(const CommandLine& line, const TfConfig& tf, const ClusterSpec& cluster) {
+  const bool is_same = tf.worker.empty() || (addressesOf(cluster.ps) == tf.ps &&
+                                             addressesOf(cluster.worker) == tf.worker);
+  if (!is_same)
+    line.fail(
+        fmt::format("TF_CONFIG's {} is a task of another cluster than the command line's: "
+                    "give --task-index, or unset TF_CONFIG",
+                    tf.task->name()));
 }
 
 void checkTaskFits(const CommandLine& line, const TaskId& task, const JobSpec& job) {
@@ -191,14 +245,18 @@ TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind bina
   result.answer = line.answer(helpText(binary));
   if (result.answer) return result;
   checkJobName(line, binary);
-  const bool from_file = usesFile(line, binary);
+  const std::optional<TfConfig> tf = tfConfigUnlessGiven(line);
+  const Source source = sourceOf(line, binary, tf);
+  const bool from_file = source == Source::kFile;
   result.log_level = line.logLevel();
-  result.task = readTaskId(line, binary, from_file);
+  result.task = readTaskId(line, binary, from_file, tf);
   result.fresh = line.has("fresh");
   result.serves = line.has("serve");
   if (result.serves) refuseJobOptions(line);
   if (from_file) result.cluster_file = *line.value("cluster");
-  result.job = loadJob(line, from_file);
+  result.job = loadJob(line, source, tf);
+  if (tf && tf->task && !line.has("task") && !line.has("task-index"))
+    checkTaskOf(line, *tf, result.job.cluster);
   const bool learns = result.job.train && result.job.train->data.train.csv.learns();
   if (result.fresh && result.task != kChief && !learns)
     line.fail("--fresh is for worker 0, which restores the job");

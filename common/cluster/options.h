@@ -37,9 +37,11 @@ struct TaskOptions {
 };
 
 // Parses the command line of the program for `binary` tasks. The job comes from --cluster with
-// --task, or from TensorFlow's flags: --ps-hosts and --worker-hosts with --task-index. Every
-// address must have a port: only dtf-launch resolves `auto`.
-// Errors: kUsage, in one line, for the command line; kBadConfig for the files and for --set.
+// --task, or from TensorFlow's flags: --ps-hosts and --worker-hosts with --task-index. What neither
+// names, the cluster or the task, comes from TF_CONFIG (tf_config.h). Every address must have a
+// port: only dtf-launch resolves `auto`.
+// Errors: kUsage, in one line, for the command line; kBadConfig for the files, for --set and for
+// TF_CONFIG.
 TaskOptions parseTaskCommandLine(int argc, const char* const* argv, JobKind binary);
 
 }  // namespace dtf::cluster

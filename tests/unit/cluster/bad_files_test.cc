@@ -174,9 +174,8 @@ constexpr BadFile kBadClusters[] = {
      "c.yaml:2:11: error: expected true or false for 'insecure', got 'yes'"},
     {"job:x\ncluster: {ps: [a:1], worker: [b:1]}\n",
      "c.yaml:1:1: error: a space is missing after 'job:'"},
-    {"model: {input: {shape: [4]}, layers: [relu], loss: mse}\nsteps: 5\n",
-     "c.yaml:1:1: error: this is a TRAIN.yaml (it has 'model' and no 'cluster'): give a file with "
-     "'train: c.yaml' in it, or a cluster file and --set train=c.yaml"},
+    {"model: {input: {shape: [4]}, layers: [relu], loss: mse}\nstesp: 5\n",
+     "c.yaml:2:1: error: unknown key 'stesp' in 'train' - did you mean 'steps'?"},
     {"cluster: {ps: [a:1], worker: [b:1]}\ntrain: c.yaml\n",
      "c.yaml:2:8: error: 'c.yaml' is a CLUSTER.yaml (it has 'cluster' and no 'model'): 'train' "
      "names a TRAIN.yaml"},

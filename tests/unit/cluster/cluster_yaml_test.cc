@@ -45,6 +45,22 @@ TEST(LoadCluster, IncludesTheTrainFileRelativeToItself) {
   EXPECT_FALSE(job.train->data.eval);
 }
 
+TEST(LoadCluster, ATrainFileByItselfIsAJobInOneProcess) {
+  const TemporaryFiles files;
+  files.write("jobs/t.yaml",
+              std::string(kModel) + "data:\n  train: {format: idx, images: i.gz, labels: l.gz}\n");
+  const std::string overrides[] = {"train.steps=7", "job=alone"};
+  const JobSpec job = loadCluster("jobs/t.yaml", overrides);
+  EXPECT_TRUE(job.cluster.isOneProcess());
+  EXPECT_EQ(job.run_dir, "runs/alone");
+  EXPECT_EQ(job.train.value().steps, 7u);
+  EXPECT_EQ(job.train->data.train.images, "jobs/i.gz");
+  EXPECT_EQ(job.train->model.mark.str(), "jobs/t.yaml:1:1");
+  EXPECT_FALSE(namesCluster("jobs/t.yaml"));
+  const std::string clustered[] = {"cluster={ps: [a:1], worker: [b:1]}"};
+  EXPECT_EQ(loadCluster("jobs/t.yaml", clustered).cluster.ps.size(), 1u);
+}
+
 TEST(LoadCluster, TakesTheTrainPartInPlaceAndChecksItAgainstTheCluster) {
   const TemporaryFiles files;
   files.write("c.yaml", std::string(kCluster) +

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "common/base/error.h"
@@ -14,6 +15,18 @@ using testing::badConfigOf;
 using testing::TemporaryFiles;
 
 namespace {
+
+// A variable of the environment.
+class GivenVariable {
+ public:
+  GivenVariable(const char* name, const char* text) : name_(name) { ::setenv(name, text, 1); }
+  ~GivenVariable() { ::unsetenv(name_); }
+  GivenVariable(const GivenVariable&) = delete;
+  GivenVariable& operator=(const GivenVariable&) = delete;
+
+ private:
+  const char* const name_;
+};
 
 class OptionsTest : public ::testing::Test {
  protected:
@@ -52,6 +65,45 @@ TEST_F(OptionsTest, ReadsAFileAndATask) {
   EXPECT_EQ(options.job.cluster.ps.size(), 2u);
   EXPECT_EQ(options.log_level, log::Level::kDebug);
   EXPECT_EQ(options.job.run_dir, "runs/job");
+}
+
+TEST_F(OptionsTest, TfConfigGivesTheClusterAndTheTaskThatNoOptionNames) {
+  const GivenVariable given("TF_CONFIG",
+                            R"({"cluster": {"ps": ["a:1", "a:2"], "chief": ["b:1"],
+                                            "worker": ["c:1"]},
+                                "task": {"type": "worker", "index": 0}})");
+  const TaskOptions worker = parse(JobKind::kWorker, {"--train", "t.yaml"});
+  EXPECT_EQ(worker.task, (TaskId{JobKind::kWorker, 1}));
+  EXPECT_EQ(worker.job.cluster.ps.at(1).address.str(), "a:2");
+  EXPECT_EQ(worker.job.cluster.worker.at(0).address.str(), "b:1");
+  EXPECT_EQ(parse(JobKind::kPs, {"--task-index=1"}).task, (TaskId{JobKind::kPs, 1}));
+  EXPECT_EQ(usageError(JobKind::kPs, {}),
+            "TF_CONFIG's task is worker/1: run workerd; try 'psd --help'");
+  // Options win, and the two may not be of different clusters.
+  EXPECT_EQ(
+      parse(JobKind::kPs, {"--cluster=c.yaml", "--task=1"}).job.cluster.worker.at(0).address.str(),
+      "b:1");
+  const std::vector<const char*> same = {"--ps-hosts=a:1,a:2", "--worker-hosts=b:1,c:1",
+                                         "--train=t.yaml"};
+  EXPECT_EQ(parse(JobKind::kWorker, same).task, (TaskId{JobKind::kWorker, 1}));
+  EXPECT_EQ(usageError(JobKind::kWorker, {"--ps-hosts=a:1", "--worker-hosts=x:1,y:1"}),
+            "TF_CONFIG's worker/1 is a task of another cluster than the command line's: give "
+            "--task-index, or unset TF_CONFIG; try 'workerd --help'");
+}
+
+TEST_F(OptionsTest, TfConfigMayNameTheTaskAlone) {
+  const GivenVariable given("TF_CONFIG", R"({"task": {"type": "ps", "index": 1}})");
+  EXPECT_EQ(parse(JobKind::kPs, {"--cluster=c.yaml"}).task, (TaskId{JobKind::kPs, 1}));
+  EXPECT_EQ(usageError(JobKind::kPs, {}),
+            "expected --cluster FILE, or --ps-hosts and --worker-hosts: TF_CONFIG has no "
+            "\"cluster\"; try 'psd --help'");
+}
+
+TEST_F(OptionsTest, ATfConfigThatIsNoneIsNotRead) {
+  for (const char* text : {"", "{"}) {
+    const GivenVariable given("TF_CONFIG", text);
+    EXPECT_FALSE(parse(JobKind::kPs, {"--cluster=c.yaml", "--task=1"}).answer) << text;
+  }
 }
 
 TEST_F(OptionsTest, ReadsTensorFlowsFlagsInBothSpellings) {
