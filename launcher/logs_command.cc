@@ -10,6 +10,7 @@
 #include "common/base/error.h"
 #include "common/base/json.h"
 #include "common/base/print.h"
+#include "common/base/text.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
 #include "launcher/launch_plan.h"
@@ -70,6 +71,13 @@ class OpenLogs {
   }
 
   bool empty() const { return names_.empty(); }
+  // Of the tasks, each once.
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const std::string& name : names_)
+      if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+    return all;
+  }
   const std::string& nameOf(const LogLine& line) const { return names_.at(line.source); }
   size_t width() const { return width_; }
 
@@ -96,6 +104,16 @@ Json logFields(const std::string& task, const std::string& line) {
   return fields;
 }
 
+int listTasks(const std::vector<std::string>& names, bool json) {
+  DTF_CHECK(!names.empty());
+  if (json) {
+    printEvent("tasks", {{"names", names}});
+  } else {
+    print(join(names, "\n") + "\n");
+  }
+  return 0;
+}
+
 }  // namespace
 
 int logs(const cluster::JobSpec& job, const Options& options) {
@@ -116,6 +134,7 @@ int logs(const cluster::JobSpec& job, const Options& options) {
     throw Error(ErrorCode::kBadData, "no log in " + folder.string() +
                                          "\n  run the job: dtf-launch " +
                                          shellQuote(options.cluster_file.string()));
+  if (options.list) return listTasks(logs.names(), options.json);
   const auto show = [&](const LogLine& line) {
     std::string name = logs.nameOf(line);
     if (options.json) return printEvent("log", logFields(name, line.text));

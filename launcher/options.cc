@@ -11,6 +11,7 @@
 #include "common/base/text.h"
 #include "common/cluster/command_line.h"
 #include "common/model_files/weight_names.h"
+#include "launcher/option_table.h"
 #include "launcher/verbs.h"
 
 namespace dtf::launcher {
@@ -18,89 +19,12 @@ namespace dtf::launcher {
 namespace {
 
 using cluster::CommandLine;
-using cluster::OptionDef;
 
 constexpr uint32_t kDaysMax = 3650;
 constexpr size_t kComparedMax = 26;  // each run has a letter
 constexpr size_t kWordsMax = 2050;   // a verb, a file, every task of the largest cluster
 
-constexpr OptionDef kLaunchOptions[] = {
-    {"fresh", "",
-     "up: start anew; old checkpoints become checkpoints.old-N in the run directory; graph: drop "
-     "the variables that other graphs left on the tasks"},
-    {"detach", "", "-d: up, serve: return once every task is ready; the job goes on"},
-    {"follow", "", "-f: logs: go on as long as the job runs"},
-    {"as-root", "",
-     "up, serve, import, stop: use the run directory of another user; root owns the new files in "
-     "it"},
-    {"network", "",
-     "check: measure every pair of hosts at every address, and report the slow ones"},
-    {"measure", "",
-     "explain: measure the links between the hosts, and print the placement that 'placement: auto' "
-     "chooses, and why"},
-    {"checkpoint", "STEP|DIR",
-     "eval, predict, export: use this checkpoint, not the newest whole one"},
-    {"best", "",
-     "eval, predict, export: use the checkpoint of the best evaluation (checkpoint.keep_best)"},
-    {"report", "",
-     "eval: print precision, recall, F1 and support of each class, and the confusion matrix"},
-    {"input", "FILE",
-     "predict: IDX, .npy, an image or a folder of images, or .csv or .npz like the job's; default: "
-     "the job's evaluation data"},
-    {"keep", "COLUMNS",
-     "predict: copy these columns of the input, a table, into each line, as id,name; may be "
-     "repeated",
-     true},
-    {"output", "FILE",
-     "-o: predict: write FILE.txt, .jsonl, .csv or .npy, default text on stdout; init: the job's "
-     "file, - is stdout"},
-    {"data", "FILE", "init: a table in text, .npz, .npy, or a folder of images"},
-    {"target", "NAME", "init: the column or array to learn; default: y, or the last column"},
-    {"features", "NAME", "init: the array of an .npz to learn from; default: x"},
-    {"force", "", "init: replace an existing file"},
-    {"to", "FILE", "export: FILE.safetensors, FILE.npz or FILE.onnx"},
-    {"from", "FILE", "import: FILE.safetensors, FILE.npz or FILE.onnx"},
-    {"layout", "dtf|pytorch",
-     "import: layout of matrices, filters and flattened images in a FILE.safetensors or FILE.npz "
-     "that dtf didn't write"},
-    {"prefix", "PREFIX",
-     "import: take PREFIX off the names in FILE, as backbone; tensors without it aren't used"},
-    {"rename", "FROM=TO",
-     "import: read the tensor FROM as TO, or all that begin with FROM if it ends in '.', as "
-     "encoder.=body.; may be repeated",
-     true},
-    {"graph", "FILE", "graph: the ops, and the ones to run"},
-    {"timeline", "FILE",
-     "graph: record one step of every task, its ops, waits and sends, in FILE.json for "
-     "ui.perfetto.dev"},
-    {"timeline-step", "N", "graph: the step of --timeline; default 2, the first after the warm-up"},
-    {"dry-run", "",
-     "up, serve: print the command of each task, and start none; submit: print the script; graph: "
-     "print where each op runs, the tasks' parts of a step, and the tensors between them"},
-    {"dot", "",
-     "graph --dry-run, explain --graph: for Graphviz: ... --dot | dot -Tsvg -o step.svg"},
-    {"parts", "",
-     "explain: print the graph of a training step, its devices, and the bytes from and to each ps; "
-     "explain --graph is the same"},
-    {"job", "NAME", "keys init: name of the job that uses the keys"},
-    {"cluster", "FILE", "keys init, issue: keys for the job and all tasks of this CLUSTER.yaml"},
-    {"days", "N", "keys init, issue, renew: days until the keys expire; default 365"},
-    {"json", "",
-     "print JSON lines on stdout; the last line of up is the summary; up -d prints one line"},
-    {"quiet", "", "-q: print only warnings, errors and the result"},
-    {"verbose", "", "-v: print also every log line of the tasks"},
-    {"color", "WHEN", "auto (default; heeds NO_COLOR), always or never"},
-    {"bin-dir", "DIR", "folder of psd and workerd (default: beside dtf-launch, then PATH)"},
-};
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLetters = {
-    {{"-d", "--detach"},
-     {"-f", "--follow"},
-     {"-o", "--output"},
-     {"-q", "--quiet"},
-     {"-v", "--verbose"}}};
-
-std::string helpText(const std::vector<OptionDef>& options) {
+std::string helpText() {
   std::string verbs;
   for (const VerbInfo& info : allVerbs())
     verbs += fmt::format("  dtf-launch {:<35}  {}\n", fmt::format("{} {}", info.name, info.words),
@@ -109,7 +33,7 @@ std::string helpText(const std::vector<OptionDef>& options) {
          verbs +
          fmt::format("  dtf-launch {:<35}  {}\n\nOptions:\n", "help [VERB]",
                      "this text; of a verb") +
-         cluster::optionHelp(options) +
+         cluster::optionHelp(optionDefs()) +
          R"(
 Examples:
   dtf-launch configs/clusters/local.yaml
@@ -129,14 +53,14 @@ ran, else the job's.
 
 // argv with the letters of this program written out; CommandLine knows those that all have.
 // explain's --graph names no file, as that of `graph` does.
-std::vector<const char*> withoutLetters(int argc, const char* const* argv) {
-  std::vector<const char*> words(argv, argv + argc);
-  for (const char*& word : words)
-    for (const auto& [letter, name] : kLetters)
-      if (word == letter) word = name.data();
-  const bool explains = argc > 1 && words[1] == std::string_view("explain");
-  for (const char*& word : words)
-    if (explains && word == std::string_view("--graph")) word = "--parts";
+std::vector<std::string> withoutLetters(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  for (std::string& word : words)
+    for (const LaunchOption& option : launchOptions())
+      if (!word.empty() && word == option.letter) word = fmt::format("--{}", option.name);
+  const bool explains = argc > 1 && words[1] == "explain";
+  for (std::string& word : words)
+    if (explains && word == "--graph") word = "--parts";
   return words;
 }
 
@@ -220,15 +144,15 @@ void readWords(const CommandLine& line, Options& options) {
 }
 
 // `help`, `help VERB`, and --help after a verb.
-std::optional<std::string> helpAnswer(const CommandLine& line, const std::vector<OptionDef>& defs) {
+std::optional<std::string> helpAnswer(const CommandLine& line) {
   std::vector<std::string> words = line.positionals();
   const bool asked = !words.empty() && words.front() == "help";
   if (asked) words.erase(words.begin());
   if (!asked && !line.has("help")) return line.answer("");
-  if (words.empty()) return helpText(defs);
+  if (words.empty()) return helpText();
   if (const VerbInfo* info = verbNamed(words.front())) return helpOf(*info);
   if (asked) failVerb(line, words.front());
-  return helpText(defs);
+  return helpText();
 }
 
 std::optional<std::filesystem::path> folderOf(const CommandLine& line, std::string_view name) {
@@ -261,48 +185,18 @@ model_files::NameRules namesOf(const CommandLine& line) {
 
 // An option that another verb would ignore is a mistake.
 void checkFits(const CommandLine& line, const Options& options) {
-  const std::pair<const char*, std::vector<Verb>> only[] = {
-      {"detach", {Verb::kUp, Verb::kServe}},
-      {"dry-run", {Verb::kUp, Verb::kServe, Verb::kSubmit, Verb::kGraph}},
-      {"fresh", {Verb::kUp, Verb::kGraph}},
-      {"follow", {Verb::kLogs}},
-      {"as-root", {Verb::kUp, Verb::kServe, Verb::kImport, Verb::kStop}},
-      {"network", {Verb::kCheck}},
-      {"measure", {Verb::kExplain}},
-      {"checkpoint", {Verb::kEval, Verb::kPredict, Verb::kExport}},
-      {"best", {Verb::kEval, Verb::kPredict, Verb::kExport}},
-      {"report", {Verb::kEval}},
-      {"to", {Verb::kExport}},
-      {"from", {Verb::kImport}},
-      {"layout", {Verb::kImport}},
-      {"prefix", {Verb::kImport}},
-      {"rename", {Verb::kImport}},
-      {"graph", {Verb::kGraph}},
-      {"timeline", {Verb::kGraph}},
-      {"timeline-step", {Verb::kGraph}},
-      {"dot", {Verb::kGraph, Verb::kExplain}},
-      {"parts", {Verb::kExplain}},
-      {"input", {Verb::kPredict}},
-      {"keep", {Verb::kPredict}},
-      {"output", {Verb::kPredict, Verb::kInit}},
-      {"data", {Verb::kInit}},
-      {"target", {Verb::kInit}},
-      {"features", {Verb::kInit}},
-      {"force", {Verb::kInit}},
-      {"job", {Verb::kKeys}},
-      {"cluster", {Verb::kKeys}},
-      {"days", {Verb::kKeys}}};
-  for (const auto& [name, verbs] : only) {
-    if (!line.has(name) || std::find(verbs.begin(), verbs.end(), options.verb) != verbs.end())
-      continue;
-    std::string names;
-    for (const Verb verb : verbs)
-      names += fmt::format("{}'{}'", names.empty() ? "" : ", ", nameOf(verb));
-    line.fail(
-        fmt::format("--{} is for the {} {}", name, verbs.size() > 1 ? "verbs" : "verb", names));
+  for (const LaunchOption& option : launchOptions()) {
+    if (!line.has(option.name) || option.isFor(options.verb)) continue;
+    std::vector<std::string> names;
+    for (const OptionUse& use : option.uses)
+      for (const VerbInfo& info : allVerbs())
+        if (use.verbs.contains(info.verb)) names.push_back(fmt::format("'{}'", info.name));
+    line.fail(fmt::format("--{} is for the {} {}", option.name, names.size() > 1 ? "verbs" : "verb",
+                          join(names, ", ")));
   }
   if (line.has("quiet") && line.has("verbose"))
     line.fail("--quiet and --verbose exclude each other");
+  if (options.list && options.follow) line.fail("--list and --follow exclude each other");
   if (options.best && line.has("checkpoint"))
     line.fail("--best and --checkpoint exclude each other");
   if (options.dot && (!(options.dry_run || options.parts) || options.json))
@@ -319,12 +213,12 @@ void checkFits(const CommandLine& line, const Options& options) {
 }  // namespace
 
 Options parseOptions(int argc, const char* const* argv) {
-  std::vector<OptionDef> defs(std::begin(kLaunchOptions), std::end(kLaunchOptions));
-  defs.insert(defs.end(), cluster::commonOptions().begin(), cluster::commonOptions().end());
-  const std::vector<const char*> words = withoutLetters(argc, argv);
-  const CommandLine line("dtf-launch", defs, kWordsMax, argc, words.data());
+  const std::vector<std::string> long_words = withoutLetters(argc, argv);
+  std::vector<const char*> words;
+  for (const std::string& word : long_words) words.push_back(word.c_str());
+  const CommandLine line("dtf-launch", optionDefs(), kWordsMax, argc, words.data());
   Options options;
-  options.answer = helpAnswer(line, defs);
+  options.answer = helpAnswer(line);
   if (options.answer) return options;
   readWords(line, options);
   line.logLevel();  // a bad one is refused here, not by every task
@@ -337,6 +231,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.json = line.has("json");
   options.detach = line.has("detach");
   options.follow = line.has("follow");
+  options.list = line.has("list");
   options.as_root = line.has("as-root");
   options.network = line.has("network");
   options.measure = line.has("measure");

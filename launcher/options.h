@@ -49,6 +49,7 @@ struct Options {
   std::optional<std::filesystem::path> bin_dir;  // where psd and workerd are
   std::optional<std::string> log_level;          // of the tasks
   ColorMode color = ColorMode::kAuto;
+  bool list = false;
   bool fresh = false;
   Verbosity verbosity = Verbosity::kNormal;
   bool dry_run = false;

@@ -26,6 +26,7 @@
 #include "launcher/commands.h"
 #include "launcher/output.h"
 #include "launcher/predictions.h"
+#include "launcher/standard_input.h"
 #include "launcher/trained_model.h"
 
 namespace dtf::launcher {
@@ -163,6 +164,13 @@ std::filesystem::path evaluatedTable(const cluster::TrainSpec& train) {
                                         : "several tables"));
 }
 
+// The file of --input, or the one to keep columns of; nullopt: the job's evaluation data.
+std::optional<std::filesystem::path> inputOf(const cluster::TrainSpec& train,
+                                             const Options& options) {
+  if (options.input) return isStandardInput(*options.input) ? wholeStandardInput() : options.input;
+  return options.keep.empty() ? std::nullopt : std::optional(evaluatedTable(train));
+}
+
 std::vector<float> outputsOf(train::Inference& inference, const Examples& examples) {
   std::vector<float> all;
   inference.run(examples.parts(), [&all](int64_t, std::span<const float> outputs) {
@@ -217,8 +225,7 @@ int predict(const cluster::JobSpec& job, const Options& options) {
   const cluster::TrainSpec& train = trainOf(job);
   const PredictionFormat format = predictionFormat(options.output, options.json);
   const train::SavedModel saved = openTrainedModel(job, options);
-  const std::optional<std::filesystem::path> input =
-      options.input || options.keep.empty() ? options.input : evaluatedTable(train);
+  const std::optional<std::filesystem::path> input = inputOf(train, options);
   const Examples examples =
       input ? readInput(train, saved, *input, options.keep) : evaluationData(train, saved);
   runtime::ComputePool pool(availableCores());

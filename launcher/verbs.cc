@@ -1,7 +1,5 @@
 #include "launcher/verbs.h"
 
-#include <fmt/core.h>
-
 #include <array>
 #include <utility>
 #include <vector>
@@ -82,7 +80,7 @@ constexpr VerbInfo kVerbs[] = {
     {"logs", Verb::kLogs, "CLUSTER.yaml [TASK...]", "print the logs of the last run, by time",
      "Prints the lines of all tasks, or of the named ones (worker/1), merged by time. -f goes on "
      "as\n"
-     "long as the job runs.\n"},
+     "long as the job runs. --list prints the names of the tasks that have a log.\n"},
     {"stop", Verb::kStop, "CLUSTER.yaml", "save and end a running job",
      "Finds the run of this file from any folder, and waits until it has ended. Exit code 0: it\n"
      "was saved, or done; 3: nothing ran; else the exit code of the job, which ended unsaved.\n"},
@@ -97,7 +95,10 @@ constexpr VerbInfo kVerbs[] = {
      "Prints the class and the model's outputs of each example in --input FILE, or in the job's\n"
      "evaluation data; the outputs are probabilities if the loss gives them. With --json: one\n"
      "JSON object for each example. --keep COLUMNS copies columns of an input table into each\n"
-     "line, as an id.\n"},
+     "line, as an id. Each record has its line, in order: `example` is its number, from 0.\n"
+     "--input - reads standard input: a table in text, with its header if the job's has one, an\n"
+     "array of NumPy, IDX, or one image.\n"
+     "Example: zcat new.csv.gz | dtf-launch predict job.yaml --input - --keep id -o out.csv\n"},
     {"export", Verb::kExport, "CLUSTER.yaml --to FILE",
      "write the newest checkpoint for other programs",
      "Writes all variables, whole, without the optimizer's slots: FILE.safetensors, FILE.npz\n"
@@ -154,11 +155,6 @@ std::string_view nameOf(Verb verb) {
   for (const VerbInfo& info : kVerbs)
     if (info.verb == verb) return info.name;
   DTF_CHECK_MSG(false, "a verb that the table lacks");
-}
-
-std::string helpOf(const VerbInfo& info) {
-  return fmt::format("dtf-launch {} {}: {}\n\n{}{}All options: dtf-launch --help\n", info.name,
-                     info.words, info.what, info.more, info.more.empty() ? "" : "\n");
 }
 
 std::string verbNear(const std::string& word) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The verbs of dtf-launch, with their help.
+// The verbs of dtf-launch, with their help; their options are in option_table.h.
 
 #include <span>
 #include <string>
@@ -24,9 +24,6 @@ std::span<const VerbInfo> allVerbs();
 // Null: there is no such verb.
 const VerbInfo* verbNamed(std::string_view name);
 std::string_view nameOf(Verb verb);
-
-// Returns the text of `help VERB`.
-std::string helpOf(const VerbInfo& info);
 
 // Returns the verb that `word` resembles, or which other tools call so; empty: none.
 std::string verbNear(const std::string& word);

@@ -1,7 +1,7 @@
 """Completions for bash: see completion.py."""
 
 # The completion of an option's value, by the word in its help; other values have none.
-VALUES = {"FILE": "-f", "DIR": "-d", "STEP|DIR": "-d", "WHEN": "-W 'auto always never'",
+VALUES = {"KEY=VALUE": "keys", "FILE": "-f", "DIR": "-d", "STEP|DIR": "-d", "WHEN": "-W 'auto always never'",
           "LEVEL": "-W 'debug info warning error'"}
 
 FRAME = """\
@@ -9,6 +9,14 @@ FRAME = """\
 _dtf_files() {{
   mapfile -t COMPREPLY < <(compgen "$1" -- "$2")
   compopt -o filenames 2>/dev/null
+  return 0
+}}
+
+# The keys of a job's file; a value follows at once.
+_dtf_keys() {{
+  local keys='{keys}'
+  mapfile -t COMPREPLY < <(compgen -W "$keys" -S = -- "$1")
+  compopt -o nospace 2>/dev/null
   return 0
 }}
 
@@ -37,6 +45,16 @@ VERBS = """\
   done
   case $verb in
 {options}  esac
+  if [ "$verb" = logs ] && [[ $word != -* ]]; then
+    local file=
+    for each in "${{COMP_WORDS[@]:1:COMP_CWORD - 1}}"; do
+      case $each in logs|-*) ;; *) file=$each; break ;; esac
+    done
+    if [ -n "$file" ]; then
+      mapfile -t COMPREPLY < <(compgen -W "$("${{COMP_WORDS[0]}}" logs "$file" --list 2>/dev/null)" -- "$word")
+      return
+    fi
+  fi
   case $verb:$before in
     keys:keys) mapfile -t COMPREPLY < <(compgen -W 'init issue renew show' -- "$word"); return ;;
     help:help) mapfile -t COMPREPLY < <(compgen -W '{words}' -- "$word"); return ;;
@@ -53,7 +71,9 @@ def value_cases(options):
     out = ""
     for compgen, names in cases.items():
         reply = ""
-        if compgen in ("-f", "-d"):
+        if compgen == "keys":
+            reply = '_dtf_keys "$word"; '
+        elif compgen in ("-f", "-d"):
             reply = f'_dtf_files {compgen} "$word"; '
         elif compgen:
             reply = f'mapfile -t COMPREPLY < <(compgen {compgen} -- "$word"); '
@@ -82,5 +102,5 @@ def function_of(text):
                            verbs=verb_lines(text, options) if text.verbs else "")
 
 
-def script_of(texts):
-    return FRAME.format(names=", ".join(text.program for text in texts), functions="\n".join(map(function_of, texts)))
+def script_of(texts, keys):
+    return FRAME.format(keys=" ".join(keys), names=", ".join(text.program for text in texts), functions="\n".join(map(function_of, texts)))

@@ -1,11 +1,15 @@
 """Completions for fish: see completion.py."""
 
 # The completion of an option's value, by the word in its help; other values have none.
-VALUES = {"FILE": "-rF", "DIR": "-xa '(__fish_complete_directories)'", "STEP|DIR": "-xa '(__fish_complete_directories)'",
+VALUES = {"KEY=VALUE": "-xa '(__dtf_keys)'", "FILE": "-rF", "DIR": "-xa '(__fish_complete_directories)'", "STEP|DIR": "-xa '(__fish_complete_directories)'",
           "WHEN": "-xa 'auto always never'", "LEVEL": "-xa 'debug info warning error'"}
 
 FRAME = """\
 # Completions of {names}. Made by scripts/completion.py from what they say with --help.
+# The keys of a job's file; a value follows at once.
+function __dtf_keys
+    printf '%s=\\n' {keys}
+end
 {functions}"""
 
 # Without a verb a file may follow; the verb is then `up`.
@@ -25,6 +29,16 @@ function __{function}_is
 end
 function __{function}_follows
     test (commandline -opc)[-1] = $argv[1]
+end
+# The tasks of the run whose file stands there.
+function __{function}_tasks
+    set -l words (commandline -opc)
+    for each in $words[2..-1]
+        if test $each != logs; and not string match -q -- '-*' $each
+            $words[1] logs $each --list 2>/dev/null
+            return
+        end
+    end
 end
 """
 
@@ -50,6 +64,7 @@ def verb_lines(text, function):
     lines = VERBS.format(function=function, verbs=" ".join(text.verbs))
     for verb, (_, what) in text.verbs.items():
         lines += f"complete -c {program} -n '__{function}_is none' -a {verb} -d {quoted(what)}\n"
+    lines += f"complete -c {program} -n '__{function}_is logs' -a '(__{function}_tasks)'\n"
     lines += f"complete -c {program} -f -n '__{function}_follows keys' -a 'init issue renew show'\n"
     lines += f"complete -c {program} -f -n '__{function}_follows help' -a '{' '.join(text.verbs)}'\n"
     return lines
@@ -61,5 +76,5 @@ def function_of(text):
         option_line(text.program, function, option) for option in text.options())
 
 
-def script_of(texts):
-    return FRAME.format(names=", ".join(text.program for text in texts), functions="\n".join(map(function_of, texts)))
+def script_of(texts, keys):
+    return FRAME.format(keys=" ".join(keys), names=", ".join(text.program for text in texts), functions="\n".join(map(function_of, texts)))

@@ -2,12 +2,18 @@
 
 # The completion of an option's value in the form of _arguments, by the word in its help; other
 # values have none, and the word is shown as a hint.
-ACTIONS = {"FILE": "_files", "DIR": "_path_files -/", "STEP|DIR": "_path_files -/", "WHEN": "(auto always never)",
+ACTIONS = {"KEY=VALUE": "_dtf_keys", "FILE": "_files", "DIR": "_path_files -/", "STEP|DIR": "_path_files -/", "WHEN": "(auto always never)",
            "LEVEL": "(debug info warning error)"}
 
 FRAME = """\
 #compdef {names}
 # Completions of {names}. Made by scripts/completion.py from what they say with --help.
+
+# The keys of a job's file; a value follows at once.
+_dtf_keys() {{
+  local -a keys=({keys})
+  compadd -S '' -- ${{^keys}}=
+}}
 
 {functions}
 case $service in
@@ -44,6 +50,16 @@ _{function}_verbs() {{
 }}
 
 _{function}_words() {{
+  local each file=
+  if [[ $verb == logs ]]; then
+    for each in ${{words[2,CURRENT-1]}}; do
+      [[ $each == logs || $each == -* ]] || {{ file=$each; break; }}
+    done
+    if [[ -n $file ]]; then
+      compadd -- ${{(f)"$($words[1] logs $file --list 2>/dev/null)"}}
+      return
+    fi
+  fi
   [[ -n $verb ]] || _{function}_verbs
   _files
 }}
@@ -69,7 +85,8 @@ def spec(option):
     if option.letter:
         names.append(option.letter)
     without = f"({option.letter} --{option.name})" if option.letter else ""
-    return [quoted(without + name + what + value) for name in names]
+    again = "*" if option.metavar == "KEY=VALUE" else ""
+    return [quoted(again + without + name + what + value) for name in names]
 
 
 def specs(options, indent):
@@ -100,7 +117,7 @@ def function_of(text):
                                     options=specs([option for option in options if not option.verbs], 4))
 
 
-def script_of(texts):
+def script_of(texts, keys):
     cases = "".join(f"  ({text.program}) _{text.program.replace('-', '_')} \"$@\" ;;\n" for text in texts)
-    return FRAME.format(names=" ".join(text.program for text in texts), cases=cases,
+    return FRAME.format(names=" ".join(text.program for text in texts), cases=cases, keys=" ".join(keys),
                         functions="\n".join(map(function_of, texts)))

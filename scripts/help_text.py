@@ -67,5 +67,20 @@ class HelpText:
         return found
 
 
+HEADING = re.compile(r"^[a-z][a-z_0-9]*(?:\.[a-z_0-9]+)*$")
+
+
+def keys_of(config):
+    """The keys that --set takes, by their whole paths, from the output of --help-config: without those of a list's elements and
+    of maps with names of a user's own."""
+    found, sections = [], [""]  # the first section is the file itself
+    for line in config.splitlines()[1:]:
+        if re.match(r"^\S", line):
+            sections = [part + "." for part in line.split(", ") if HEADING.match(part)]
+        elif match := re.match(r"^  (\w+)  +\S", line):
+            found += [section + match.group(1) for section in sections]
+    return sorted(set(found))
+
+
 def ask(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout

@@ -75,8 +75,8 @@ def verbs(program, text):
         out += entry(name, words, what[0].upper() + what[1:] + ".")
         if name == "help":
             continue
-        # Between the first line and the last, which names this page.
-        more = ask(program, "help", name).partition("\n")[2].rpartition("All options:")[0].strip()
+        # Between the first line and the options, which this page has in a list of their own.
+        more = ask(program, "help", name).partition("\n")[2].partition("\nOptions:\n")[0].strip()
         if more:
             out += [".IP", *[roff(line) for line in more.splitlines()]]
     return out

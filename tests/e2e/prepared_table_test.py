@@ -75,9 +75,10 @@ COLUMNS = ["age", "income", "trace", "warmth", "member", "city", "hobbies", "ans
 TOLERANCE = 1e-5
 
 
-def run(*words, code=0):
+def run(*words, code=0, given=None):
+    """`given`: on standard input."""
     done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=120)
+                          timeout=120, input=given)
     assert done.returncode == code, (words, done.stdout, done.stderr)
     return done.stdout + (done.stderr if code else "")
 
@@ -185,6 +186,21 @@ def main(launch):
         write(folder / "rows.csv", rows, ["hobbies", "city", "member", "warmth", "trace", "income", "age"])
         ours, lines = probabilities(launch, job, folder / "rows.csv")
         assert len(ours) == 51 and {line["class_name"] for line in lines} <= {"maybe", "no", "yes"}, lines[0]
+
+        # The same records from a pipe; a bad one has its line and reason, the others their numbers.
+        text = (folder / "rows.csv").read_text()
+        piped = [json.loads(line) for line in
+                 run(launch, "predict", job, "--json", "--input", "-", given=text).splitlines()]
+        assert piped == lines, piped[0]
+        some = text.splitlines()[:4]
+        some[2] = some[2] + ";7"
+        piped = [json.loads(line) for line in
+                 run(launch, "predict", job, "--json", "--input", "-", given="\n".join(some) + "\n").splitlines()]
+        assert [line["example"] for line in piped] == [0, 1, 2] and piped[1]["error"].startswith("/dev/stdin:3:"), piped
+        assert piped[2] == {**lines[2]}, piped[2]
+        refused = run(launch, "predict", job, "--input", "-", given="city;age\nrome;7\n", code=78)
+        assert "dtf-launch: error: /dev/stdin: it has no columns 'income'" in refused, refused
+        assert "/dev/stdin: the file is empty" in run(launch, "predict", job, "--input", "-", given="", code=65)
 
         # The table grows; a resumed job goes on with the numbers that its parameters have learned.
         write(folder / "train.csv", [*training, *({**record, "age": 1000} for record in evaluation)])

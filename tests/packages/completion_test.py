@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 def asked(*command, folder):
     with tempfile.TemporaryDirectory() as home:  # fish and zsh write there
         done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True, timeout=60, cwd=folder,
-                              env={"HOME": home, "PATH": os.environ["PATH"], "TERM": "dumb", "LC_ALL": "C.UTF-8"})
+                              env={"HOME": home, "PATH": f"{BUILD}/launcher:{os.environ['PATH']}", "TERM": "dumb", "LC_ALL": "C.UTF-8"})
     if done.stderr:
         raise AssertionError(done.stderr)
     return [line.strip() for line in done.stdout.splitlines() if line.strip()]
@@ -50,6 +50,21 @@ class Cases:
         self.assertEqual(self.offered("dtf-launch", "explain", "build.ni"), ["build.ninja"])
         self.assertEqual(self.offered("workerd", "--cluster", "build.ni"), ["build.ninja"])
         self.assertEqual(self.offered("psd", "--run-dir", "build.ni"), [], "no folder")
+
+    def test_keys_of_a_job(self):
+        self.assertEqual(self.offered("dtf-launch", "up", "--set", "train.st"), ["train.steps="])
+        self.assertEqual(self.offered("workerd", "--set", "train.optimizer.adam.beta"),
+                         ["train.optimizer.adam.beta1=", "train.optimizer.adam.beta2="])
+
+    def test_tasks_of_a_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "job.yaml").write_text("cluster: {ps: ['a:1'], worker: ['b:1', 'b:2']}\n")
+            logs = pathlib.Path(folder, "runs/job/logs")
+            logs.mkdir(parents=True)
+            for name in ("ps-0.1.log", "worker-0.1.log", "worker-1.1.log"):
+                (logs / name).touch()
+            self.assertEqual(self.offered("dtf-launch", "logs", "job.yaml", "wor", folder=folder), ["worker/0", "worker/1"])
+            self.assertEqual(self.offered("dtf-launch", "logs", "-f", "job.yaml", "ps", folder=folder), ["ps/0"])
 
     def test_names_with_spaces(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -203,13 +203,17 @@ TEST(Options, LettersOfTheDailyOptions) {
   EXPECT_EQ(parse({"a.yaml", "-v"}).verbosity, Verbosity::kVerbose);
   EXPECT_TRUE(parse({"up", "-d", "a.yaml"}).detach);
   EXPECT_TRUE(parse({"logs", "-f", "a.yaml"}).follow);
+  EXPECT_THAT(mistake({"a.yaml", ""}), ::testing::HasSubstr("unexpected argument ''"));
 }
 
 TEST(Options, HelpInEveryFormThatPeopleTry) {
   for (const char* word : {"help", "-h", "--help"})
     EXPECT_THAT(*parse({word}).answer, ::testing::HasSubstr("Examples:")) << word;
   EXPECT_THAT(*parse({"help", "stop"}).answer, ::testing::StartsWith("dtf-launch stop"));
-  EXPECT_THAT(*parse({"stop", "-h"}).answer, ::testing::StartsWith("dtf-launch stop"));
+  for (const char* verb : {"stop", "predict", "keys"})
+    EXPECT_EQ(*parse({"help", verb}).answer, *parse({verb, "--help"}).answer);
+  EXPECT_THAT(*parse({"predict", "--help"}).answer,
+              ::testing::HasSubstr("\n  --input FILE              IDX, .npy"));
 }
 
 TEST(Options, HelpFitsInAHundredColumns) {

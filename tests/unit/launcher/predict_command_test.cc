@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tests/unit/launcher/given_input.h"
 #include "tests/unit/launcher/trained_fixture.h"
 
 namespace dtf::launcher {
@@ -51,6 +52,24 @@ TEST_F(PredictCommand, ColumnsAreKeptOfATable) {
   options_.keep = {"id"};
   EXPECT_THAT(refusal(ErrorCode::kUsage, [this] { return predict(job_, options_); }),
               HasSubstr("the job's evaluation data are none: name a table with --input"));
+}
+
+TEST_F(PredictCommand, StandardInputIsReadAsAFile) {
+  imported();
+  const GivenInput given(std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x1c\0\0\0\x1c", 16) +
+                         std::string(2 * 784, 'x'));
+  options_.input = "-";
+  const std::string text = printed([this] { return predict(job_, options_); });
+  EXPECT_EQ(code_, 0);
+  EXPECT_THAT(text, HasSubstr("\n1\t3\t")) << "each image is a 3";
+}
+
+TEST_F(PredictCommand, AnEmptyStandardInputIsNamed) {
+  imported();
+  const GivenInput given("");
+  options_.input = "-";
+  EXPECT_THAT(refusal(ErrorCode::kBadData, [this] { return predict(job_, options_); }),
+              HasSubstr("/dev/stdin: "));
 }
 
 TEST_F(PredictCommand, ExamplesMustComeFromSomewhere) {
