@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/base/ids.h"
 #include "common/base/text.h"
 #include "common/cluster/optimizer_spec.h"
@@ -47,6 +48,12 @@ std::string startText(const cluster::JobSpec& job, const std::filesystem::path& 
                        metricsText(job));
   return fmt::format("{}: {} ps, {}; logs in {}{}", job.job, job.cluster.ps.size(),
                      counted(job.cluster.worker.size(), "worker"), logs.string(), metricsText(job));
+}
+
+std::string readyText(size_t tasks, double seconds) {
+  DTF_CHECK(tasks > 0);
+  const std::string whom = tasks == 1 ? "the task is" : fmt::format("all {} tasks are", tasks);
+  return fmt::format("{} ready ({:.1f} s)", whom, seconds);
 }
 
 std::string servingText(const std::vector<std::string>& targets) {

@@ -17,6 +17,9 @@ namespace dtf::launcher {
 // http://localhost:9402"
 std::string startText(const cluster::JobSpec& job, const std::filesystem::path& logs);
 
+// "all 4 tasks are ready (0.2 s)"
+std::string readyText(size_t tasks, double seconds);
+
 // "serving clients on dtf://localhost:2224, dtf://localhost:2225, and 14 others"
 std::string servingText(const std::vector<std::string>& targets);
 

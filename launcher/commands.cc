@@ -224,8 +224,9 @@ int start(const cluster::JobSpec& job, const Options& options, const Origin& ori
     launch_options.on_held = [&] {
       return keepPlacement(origin) + rememberRun(job, options.cluster_file);
     };
-    return options.detach ? launchDetached(job, launch_options, options.cluster_file)
-                          : launch(job, launch_options);
+    return options.detach
+               ? launchDetached(job, launch_options, options.cluster_file, options.run_dir)
+               : launch(job, launch_options);
   }
   const auto plan = makePlan(job, launch_options.plan, plannedAddresses(job));
   std::vector<SshHostCommand> hosts;

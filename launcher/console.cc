@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/text.h"
+#include "launcher/painted.h"
 
 namespace dtf::launcher {
 
@@ -45,7 +46,8 @@ void Console::line(std::string_view text, std::string_view prefix) {
   if (dropped_lines_ > 0)
     block = "(" + std::to_string(dropped_lines_) +
             " lines are not shown: the terminal was too slow; the log files have all lines)\n";
-  block.append(prefix).append(printableLines(text)).append("\n");
+  const std::string lines = printableLines(text);
+  block.append(prefix).append(paints_ ? painted(lines) : lines).append("\n");
   if (!status_.empty()) block = std::string(kEraseLine) + block + status_;
   dropped_lines_ = queue_.push(block) ? 0 : dropped_lines_ + 1;
   queue_.pump();

@@ -39,8 +39,9 @@ bool canRedraw(int fd);
 // Errors: none; a reader that is gone ends the output.
 class Console {
  public:
-  // `is_terminal`: a status line may be redrawn.
-  Console(int fd, bool is_terminal) : fd_(fd), is_terminal_(is_terminal), queue_(fd) {}
+  // `is_terminal`: a status line may be redrawn. `paints`: the severity of a line is coloured.
+  Console(int fd, bool is_terminal, bool paints = false)
+      : fd_(fd), is_terminal_(is_terminal), paints_(paints), queue_(fd) {}
 
   // Without "\n", as printableLines(). `prefix`: of dtf's own, which may be coloured.
   void line(std::string_view text, std::string_view prefix = {});
@@ -58,6 +59,7 @@ class Console {
  private:
   const int fd_;
   const bool is_terminal_;
+  const bool paints_;
   OutputQueue queue_;
   std::string status_;
   uint64_t dropped_lines_ = 0;

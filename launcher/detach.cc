@@ -124,7 +124,15 @@ std::vector<std::string> recordedTargets(const cluster::JobSpec& job) {
   return targetsOf(job.cluster, addresses);
 }
 
-void sayReady(const cluster::JobSpec& job, bool serves, const fs::path& cluster_file, pid_t pid,
+// The job as the verbs are to name it in a shell.
+std::string jobWords(const fs::path& cluster_file, const std::optional<fs::path>& run_dir) {
+  DTF_CHECK(!cluster_file.empty());
+  std::string words = shellQuote(cluster_file.string());
+  if (run_dir) words += " --run-dir " + shellQuote(run_dir->string());
+  return words;
+}
+
+void sayReady(const cluster::JobSpec& job, bool serves, const std::string& name, pid_t pid,
               bool json) {
   const std::vector<std::string> targets =
       serves ? recordedTargets(job) : std::vector<std::string>{};
@@ -133,11 +141,12 @@ void sayReady(const cluster::JobSpec& job, bool serves, const fs::path& cluster_
     if (serves) said["targets"] = targets;
     return printEvent("detached", said);
   }
-  const std::string name = shellQuote(cluster_file.string());
+  const std::string url = cluster::metricsUrl(job, kChief);
   print(
       fmt::format("{}: {}, dtf-launch has pid {}\n"
-                  "  dtf-launch status {}\n  dtf-launch attach {}\n  dtf-launch stop {}\n",
-                  job.job, serves ? servingText(targets) : "runs", pid, name, name, name));
+                  "  dtf-launch status {}\n  dtf-launch attach {}\n  dtf-launch stop {}\n{}",
+                  job.job, serves ? servingText(targets) : "runs", pid, name, name, name,
+                  url.empty() ? "" : "  page " + url + "\n"));
 }
 
 int awaitExit(pid_t pid) {
@@ -164,8 +173,8 @@ fs::path launcherLog(const fs::path& logs, int attempt) {
   return logs / fmt::format("dtf-launch.{}.log", attempt);
 }
 
-int launchDetached(const cluster::JobSpec& job, LaunchOptions options,
-                   const fs::path& cluster_file) {
+int launchDetached(const cluster::JobSpec& job, LaunchOptions options, const fs::path& cluster_file,
+                   const std::optional<fs::path>& run_dir) {
   DTF_CHECK(!options.on_ready);
   const fs::path logs = job.run_dir / "logs";
   makeWritableFolder(logs);
@@ -191,7 +200,7 @@ int launchDetached(const cluster::JobSpec& job, LaunchOptions options,
   // Without it a launcher that hangs could not be stopped from here: poll() would pass it over.
   if (!exited.valid()) ::kill(pid, SIGTERM);
   if (exited.valid() && awaitReady(ready, signals, exited, pid)) {
-    sayReady(job, options.plan.serves, cluster_file, pid, json);
+    sayReady(job, options.plan.serves, jobWords(cluster_file, run_dir), pid, json);
     return 0;
   }
   const int code = awaitExit(pid);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -258,6 +259,8 @@ int run(Options options) {
     print(*options.answer);
     return 0;
   }
+  // For messages that no console writes, and for the programs that this one starts.
+  if (options.color == ColorMode::kNever) ::setenv("NO_COLOR", "1", 1);
   if (options.verb == Verb::kKeys) return keys(options);
   if (options.verb == Verb::kInit) return initJob(options);
   if (options.verb == Verb::kRuns) return runs(options);

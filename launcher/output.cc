@@ -3,7 +3,9 @@
 #include "common/base/print.h"
 #include "common/base/text.h"
 #include "common/base/wall_time.h"
+#include "launcher/console.h"
 #include "launcher/output_queue.h"
+#include "launcher/painted.h"
 
 namespace dtf::launcher {
 
@@ -18,7 +20,8 @@ void printEvent(const char* event, const Json& fields) {
 }
 
 bool printBounded(int fd, std::string_view said, Duration patience) {
-  const std::string lines = printableLines(said);
+  std::string lines = printableLines(said);
+  if (useColor(ColorMode::kAuto, fd)) lines = painted(lines);
   std::string_view text = lines;
   OutputQueue queue(fd);
   while (!text.empty()) {

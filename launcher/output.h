@@ -16,9 +16,9 @@ std::string eventLine(const char* event, const Json& fields);
 // Errors: those of print().
 void printEvent(const char* event, const Json& fields);
 
-// The last words of a process, as printableLines(): a reader that has stopped (Ctrl-S, a full pipe)
-// must not keep it. It is given up when nothing is taken for `patience`. False: `fd` did not take
-// all of `text`.
+// The last words of a process, as printableLines(), on a terminal with colours (painted.h): a
+// reader that has stopped (Ctrl-S, a full pipe) must not keep it. It is given up when nothing is
+// taken for `patience`. False: `fd` did not take all of `text`.
 bool printBounded(int fd, std::string_view text, Duration patience = std::chrono::seconds(10));
 
 }  // namespace dtf::launcher

@@ -123,7 +123,7 @@ Session::Session(const cluster::JobSpec& job, const LaunchOptions& options)
       folder_(job.run_dir),
       snapshots_(job),
       attempt_(options.attempt.value_or(nextAttempt(folder_.logs()))),
-      console_(STDERR_FILENO, canRedraw(STDERR_FILENO)),
+      console_(STDERR_FILENO, canRedraw(STDERR_FILENO), useColor(options.color, STDERR_FILENO)),
       events_(STDOUT_FILENO, options.json),
       monitor_(allTasks(job.cluster), clock_, limitsOf(job, options.plan.serves)),
       display_(console_, monitor_, clock_, fromSeconds(job.timeouts.start_seconds),
@@ -308,8 +308,7 @@ void Session::look() {
 }
 
 void Session::onFirstReady() {
-  say(fmt::format("all {} tasks are ready ({:.1f} s)", monitor_.size(),
-                  toSeconds(clock_.now() - start_time_)));
+  say(readyText(monitor_.size(), toSeconds(clock_.now() - start_time_)));
   if (monitor_.serves()) {
     const std::vector<std::string> targets = targetsOf(job_.cluster, chosen_);
     say(servingText(targets) + "; Ctrl-C ends all");

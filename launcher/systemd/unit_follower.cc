@@ -51,7 +51,7 @@ UnitFollower::UnitFollower(const cluster::JobSpec& job, const Options& options, 
       attempt_(attempt),
       credentials_(credentials),
       tasks_(allTasks(job.cluster)),
-      console_(STDERR_FILENO, canRedraw(STDERR_FILENO)),
+      console_(STDERR_FILENO, canRedraw(STDERR_FILENO), useColor(ColorMode::kAuto, STDERR_FILENO)),
       watch_(
           job.job, [&units] { return units.look(); }, clock_),
       seen_(tasks_.size()),

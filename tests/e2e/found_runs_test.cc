@@ -57,6 +57,20 @@ TEST_F(FoundRunsTest, FindTheRunFromAnyFolderAndADetachedJobGoesOn) {
   expectNothingLeft();
 }
 
+TEST_F(FoundRunsTest, TheCommandsThatADetachedJobPrintsWorkAsPrinted) {
+  const ProcessResult up = verb("up", {"-d", "--run-dir", folder_.path() + "/my runs/a"});
+  ASSERT_EQ(up.exit_code, 0) << up.err;
+  const std::string programs = std::filesystem::path(binary("dtf-launch")).parent_path();
+  for (const std::string action : {"status", "stop"}) {
+    const size_t at = up.out.find("  dtf-launch " + action + " ");
+    ASSERT_NE(at, std::string::npos) << up.out;
+    const std::string command = up.out.substr(at, up.out.find('\n', at) - at);
+    const ProcessResult result = runProcess({"/bin/sh", "-c", command}, seconds(60),
+                                            {{"PATH", programs + ":/usr/bin:/bin"}}, "/");
+    EXPECT_EQ(result.exit_code, 0) << command << result.err;
+  }
+}
+
 // Without a launcher no file holds the progress: status shows the tasks' own answers.
 TEST_F(FoundRunsTest, StatusOfAJobByHandIsWhatItsTasksAnswer) {
   ClusterOptions by_hand = options();

@@ -296,6 +296,24 @@ TEST_F(OnATerminal, EachEvaluationStaysAsALineAndTheLastAccuracyInTheProgress) {
   EXPECT_EQ(accuracy, fmt::format("{:.4f}", summary()["eval"]["accuracy"].asDouble()));
 }
 
+TEST_F(OnATerminal, AnErrorIsRedUnlessNoColorIsWanted) {
+  const std::string file = folder_.write("none.yaml", "cluster: {worker: [a:1]}\nwrokers: 2\n");
+  const auto seen = [&](const std::string& variable, const std::string& option) {
+    Terminal terminal;
+    Process launcher({"/bin/sh", "-c", "exec \"$0\" \"$1\" $3 2> \"$2\"", binary("dtf-launch"),
+                      file, terminal.name(), option},
+                     {{"TERM", "xterm"}, {"NO_COLOR", variable}}, folder_.path());
+    EXPECT_EQ(launcher.wait(seconds(30)).exit_code, 78);
+    return terminal.read();
+  };
+  const std::string red = ": \x1b[1;31merror\x1b[0m: unknown key 'wrokers'";
+  EXPECT_NE(seen("", "").find(red), std::string::npos) << seen("", "");
+  for (const std::string& plain : {seen("1", ""), seen("", "--color=never")}) {
+    EXPECT_EQ(plain.find('\x1b'), std::string::npos) << plain;
+    EXPECT_NE(plain.find(": error: unknown key"), std::string::npos) << plain;
+  }
+}
+
 TEST_F(OnATerminal, OneThatUnderstandsNothingGetsPlainLines) {
   const std::string seen = seenWith("dumb");
   EXPECT_EQ(seen.find('\x1b'), seen.npos) << seen;

@@ -22,6 +22,11 @@ TEST(Announce, AStartCountsTheTasks) {
   EXPECT_EQ(startText(jobOf(0, 1), "logs"), "digits: one process, no ps; logs in logs");
 }
 
+TEST(Announce, OneTaskIsReadyAsOne) {
+  EXPECT_EQ(readyText(4, 0.21), "all 4 tasks are ready (0.2 s)");
+  EXPECT_EQ(readyText(1, 0.21), "the task is ready (0.2 s)");
+}
+
 TEST(Announce, AStartNamesTheAddressOfTheMetrics) {
   cluster::JobSpec job = jobOf(1, 2);
   for (auto* tasks : {&job.cluster.ps, &job.cluster.worker})

@@ -41,6 +41,14 @@ TEST_F(ConsoleTest, StatusLineStaysBelowTheLines) {
   EXPECT_EQ(read(), "\r\x1b[K");
 }
 
+TEST_F(ConsoleTest, TheSeverityOfALineIsColored) {
+  Console console(write_end_.get(), false, true);
+  console.line("10:11:12.345 error event=x", "worker/0 | ");
+  EXPECT_EQ(read(), "worker/0 | 10:11:12.345 \x1b[1;31merror\x1b[0m event=x\n");
+  console.line("dtf-launch: warning: \x1b[5m");
+  EXPECT_EQ(read(), "dtf-launch: \x1b[1;33mwarning\x1b[0m: ?[5m\n") << "and nothing of others'";
+}
+
 TEST_F(ConsoleTest, WithoutATerminalThereIsNoStatusLine) {
   Console console(write_end_.get(), false);
   console.status("step 1");
