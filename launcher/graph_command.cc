@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/arena/initial_value.h"
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
@@ -21,7 +22,6 @@
 #include "common/runtime/computing_device.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
-#include "common/train/initial_values.h"
 #include "common/wire/session/remote_tasks.h"
 #include "launcher/commands.h"
 #include "launcher/find_run.h"
@@ -186,7 +186,7 @@ void initialise(engine::Session& session, const model::GraphSpec& spec) {
   for (const graph::Node& node : spec.graph.nodes())
     if (node.op == "Variable")
       session.setVariable(node.name,
-                          train::initialValue(node.attribute<std::string>("initializer"),
+                          arena::initialValue(node.attribute<std::string>("initializer"),
                                               node.outputs[0].shape, spec.seed, index++));
 }
 

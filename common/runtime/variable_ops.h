@@ -44,7 +44,7 @@ inline constexpr int64_t kTowersMax = 16;
 inline constexpr std::string_view kCheckStatisticsOp = "_CheckStatistics";
 
 // The root of the sum of squares of all trained elements: a device's part of the norm in
-// train/gradient_clip.h, summed in another order.
+// optimizer/gradient_clip.h, summed in another order.
 //
 //   inputs   kinds uint8 [lines], gradient
 //   outputs  norm [1]; infinite where it is beyond float32

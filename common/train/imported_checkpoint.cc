@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/arena/initial_value.h"
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/file.h"
@@ -100,9 +101,9 @@ std::vector<NamedTensor> valuesOf(const model::ModelGraph& model,
     DTF_CHECK_MSG(node.name == variable.name, node.name);
     const std::string title = fmt::format("{} {}", variable.name, variable.shape.str());
     std::optional<model_files::MatchedWeights>& found = match.found[i];
-    Tensor value =
-        found ? std::move(found->value)
-              : initialValue(node.attribute<std::string>("initializer"), variable.shape, seed, i);
+    Tensor value = found ? std::move(found->value)
+                         : arena::initialValue(node.attribute<std::string>("initializer"),
+                                               variable.shape, seed, i);
     if (found)
       report.used.push_back(fmt::format("{} from {}", title, found->from));
     else

@@ -109,9 +109,9 @@ void ModelStep::addLookUp(const model::ModelGraph& model, const model::ModelVari
                       nullptr};
 }
 
-LookUp ModelStep::lookUp(uint32_t variable) const {
+optimizer::LookUp ModelStep::lookUp(uint32_t variable) const {
   DTF_CHECK(isSparse(variable) && look_ups_[variable].gradients != nullptr);
-  LookUp look_up = look_ups_[variable];
+  optimizer::LookUp look_up = look_ups_[variable];
   look_up.ids = inputs_[look_up_inputs_[variable]].bound;
   DTF_CHECK(look_up.ids != nullptr);
   return look_up;

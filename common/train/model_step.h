@@ -11,10 +11,10 @@
 
 #include "common/data/part.h"
 #include "common/model/model_graph.h"
+#include "common/optimizer/sparse_gradient.h"
 #include "common/runtime/compiled_step.h"
 #include "common/tensor/tensor.h"
 #include "common/train/model_part.h"
-#include "common/train/sparse_gradient.h"
 
 namespace dtf::train {
 
@@ -66,7 +66,7 @@ class ModelStep {
   bool isSparse(uint32_t variable) const { return look_ups_[variable].count > 0; }
   // Returns the rows of a sparse variable that the last run() read, and their gradients. Valid
   // until the next run().
-  LookUp lookUp(uint32_t variable) const;
+  optimizer::LookUp lookUp(uint32_t variable) const;
 
   const runtime::StepPlan& plan() const { return step_->plan(); }
 
@@ -103,11 +103,11 @@ class ModelStep {
   std::unique_ptr<runtime::CompiledStep> step_;
   std::vector<int> value_handles_;
   std::vector<int> gradient_handles_;
-  std::vector<uint32_t> trained_;        // variables, by the handles of their gradients
-  std::vector<uint32_t> told_;           // to report to a listener
-  std::vector<LookUp> look_ups_;         // by variable; count 0: dense
-  std::vector<size_t> look_up_inputs_;   // by variable: the input with its ids
-  std::vector<const std::byte*> share_;  // parts of the bound batch
+  std::vector<uint32_t> trained_;            // variables, by the handles of their gradients
+  std::vector<uint32_t> told_;               // to report to a listener
+  std::vector<optimizer::LookUp> look_ups_;  // by variable; count 0: dense
+  std::vector<size_t> look_up_inputs_;       // by variable: the input with its ids
+  std::vector<const std::byte*> share_;      // parts of the bound batch
 };
 
 }  // namespace dtf::train

@@ -75,14 +75,15 @@ void ParameterBinding::gatherAgain() {
   if (kept_ == nullptr) gather(exchange::Values::kParameters, has_only_wanted_);
 }
 
-void ParameterBinding::wantRows(std::span<const LookUp> look_ups) {
+void ParameterBinding::wantRows(std::span<const optimizer::LookUp> look_ups) {
   DTF_CHECK(look_ups.size() == places_.size());
   for (size_t variable = 0; variable < look_ups.size(); ++variable) {
     Place& place = places_[variable];
-    const LookUp& of = look_ups[variable];
+    const optimizer::LookUp& of = look_ups[variable];
     DTF_CHECK(place.sparse.has_value() == (of.ids != nullptr));
     if (!place.sparse) continue;
-    findRows(of.dtype, of.ids, of.count, place.sparse->tableRows(), place.wanted, spare_);
+    optimizer::findRows(of.dtype, of.ids, of.count, place.sparse->tableRows(), place.wanted,
+                        spare_);
   }
   sendWanted();
 }
@@ -170,7 +171,7 @@ float* ParameterBinding::gradient(uint32_t variable) {
   return client_.gradients(place.parts[0].ps_task) + place.parts[0].slice.offset;
 }
 
-void ParameterBinding::setGradient(uint32_t variable, const LookUp& look_up) {
+void ParameterBinding::setGradient(uint32_t variable, const optimizer::LookUp& look_up) {
   places_.at(variable).sparse.value().set(look_up);
 }
 
@@ -226,7 +227,7 @@ void ParameterBinding::scatterRows(uint32_t ps_task, SparseShard& shard) {
   }
   client_.setRows(exchange::RowsOf::kGradient, ps_task, pushed);
   for (size_t i = 0; i < slices.size(); ++i) {
-    const SparseGradient& gradient = *places_[shard.variables[i]].sparse;
+    const optimizer::SparseGradient& gradient = *places_[shard.variables[i]].sparse;
     const std::span<const uint32_t> rows = shard.rows[i];
     float* const at = client_.gradients(ps_task) + shard.layout.rowsAt(pushed.counts, i);
     const auto skipped = static_cast<size_t>(rows.data() - gradient.rows().data());

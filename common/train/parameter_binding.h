@@ -15,9 +15,9 @@
 #include "common/arena/gradient_layout.h"
 #include "common/arena/parameter_layout.h"
 #include "common/exchange/exchange_client.h"
+#include "common/optimizer/sparse_gradient.h"
 #include "common/tensor/buffer.h"
 #include "common/train/device_variables.h"
-#include "common/train/sparse_gradient.h"
 
 namespace dtf::train {
 
@@ -41,7 +41,7 @@ class ParameterBinding {
   // For a client that brings rows (exchange::ExchangeClient): of sparse variables the next
   // parameters need only the rows in `look_ups`. These have, by variable, the ids of the batch to
   // compute, without gradients; none for a dense variable.
-  void wantRows(std::span<const LookUp> look_ups);
+  void wantRows(std::span<const optimizer::LookUp> look_ups);
   // The next parameters need no rows of sparse variables.
   void wantNoRows();
   // Makes value() return all parameters, as the ps hold them now, until the next gatherAgain(). No
@@ -61,7 +61,7 @@ class ParameterBinding {
   // with every exchange.
   float* gradient(uint32_t variable);
   // Sets the gradient of a sparse variable.
-  void setGradient(uint32_t variable, const LookUp& look_up);
+  void setGradient(uint32_t variable, const optimizer::LookUp& look_up);
   // Sets the gradients of a batch without examples: 0, or no row. For a moving average it is the
   // average itself, which doesn't move it.
   void setNoGradients();
@@ -84,7 +84,7 @@ class ParameterBinding {
     Buffer gradient;          // of a split variable that isn't sparse
     size_t elements = 0;
     bool moves = false;  // a moving average
-    std::optional<SparseGradient> sparse;
+    std::optional<optimizer::SparseGradient> sparse;
     std::vector<uint32_t> wanted;  // requested rows of a sparse variable
   };
   // The part of the sparse variables on one ps.
@@ -111,7 +111,7 @@ class ParameterBinding {
   // The device has newer ones of kept variables.
   bool values_are_old_ = false, gradients_are_old_ = false;
   std::vector<Place> places_;    // by variable
-  std::vector<uint32_t> spare_;  // for findRows()
+  std::vector<uint32_t> spare_;  // for optimizer::findRows()
   std::vector<const float*> values_;
   std::vector<SparseShard> sparse_;  // by ps task; empty: no variable is sparse
 };

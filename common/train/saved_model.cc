@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/arena/initial_value.h"
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/checkpoint/former_variables.h"
@@ -213,8 +214,9 @@ SavedModel initialModel(const model::ModelSpec& model, uint64_t seed) {
   SavedModel initial;
   for (uint32_t i = 0; i < built.variables.size(); ++i) {
     const graph::Node& node = built.graph.node(built.variables[i].value.node);
-    initial.variables.push_back({node.name, initialValue(node.attribute<std::string>("initializer"),
-                                                         node.attribute<Shape>("shape"), seed, i)});
+    initial.variables.push_back(
+        {node.name, arena::initialValue(node.attribute<std::string>("initializer"),
+                                        node.attribute<Shape>("shape"), seed, i)});
   }
   return initial;
 }

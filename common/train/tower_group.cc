@@ -144,7 +144,7 @@ void TowerGroup::joinRows(ParameterBinding& binding) {
   size_t table = 0;
   for (uint32_t variable = 0; variable < targets_.size(); ++variable) {
     if (!first.isSparse(variable)) continue;
-    LookUp all = first.lookUp(variable);
+    optimizer::LookUp all = first.lookUp(variable);
     all.count = all.count / static_cast<size_t>(first.batchSize()) * static_cast<size_t>(examples_);
     if (!hasEqualShares()) weighRows(table, all);
     ++table;
@@ -156,7 +156,7 @@ void TowerGroup::joinRows(ParameterBinding& binding) {
 }
 
 // Weighs each tower's rows before they are summed.
-void TowerGroup::weighRows(size_t table, const LookUp& all) {
+void TowerGroup::weighRows(size_t table, const optimizer::LookUp& all) {
   Buffer& rows = rows_[table];
   DTF_CHECK(all.gradients == rows.as<float>());
   const size_t of_example = rows.bytes() / sizeof(float) / static_cast<size_t>(examples_);

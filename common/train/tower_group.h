@@ -82,7 +82,7 @@ class TowerGroup {
   void run(GradientListener* listener);
   void takeMean();
   void joinRows(ParameterBinding& binding);
-  void weighRows(size_t table, const LookUp& all);
+  void weighRows(size_t table, const optimizer::LookUp& all);
   bool hasEqualShares() const { return weights_.empty(); }
   template <class F>
   void forEach(size_t parts, const F& f) const;

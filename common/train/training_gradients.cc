@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "common/base/failpoint.h"
+#include "common/optimizer/gradient_clip.h"
 #include "common/optimizer/gradient_math.h"
 #include "common/train/epochs.h"
-#include "common/train/gradient_clip.h"
 #include "common/train/training_loop.h"
 
 namespace dtf::train {
@@ -62,7 +62,7 @@ void TrainingLoop::clipGradients(const replication::StepState& due) {
     if (variables[i].momentum) continue;  // a statistic is no gradient
     gradients_.push_back(binding_->gradientValues(i));
   }
-  checkNorm(clipByGlobalNorm(gradients_, train_.optimizer.clip_by_global_norm), due);
+  checkNorm(optimizer::clipByGlobalNorm(gradients_, train_.optimizer.clip_by_global_norm), due);
 }
 
 void TrainingLoop::checkNorm(double norm, const replication::StepState& due) const {

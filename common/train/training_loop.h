@@ -187,10 +187,10 @@ class TrainingLoop final : private StepWorker {
   StepCallback on_step_;
   const data::Batch* batch_ = nullptr;  // computed last
   uint64_t batch_number_ = 0;
-  bool has_begun_ = false;           // onFirst() was called in this run()
-  std::vector<LookUp> wanted_;       // by variable: look-ups of the batch rows_of_
-  std::optional<uint64_t> rows_of_;  // the batch whose sparse rows were requested last
-  TimePoint begin_{};                // when the first parameters arrived
+  bool has_begun_ = false;                 // onFirst() was called in this run()
+  std::vector<optimizer::LookUp> wanted_;  // by variable: look-ups of the batch rows_of_
+  std::optional<uint64_t> rows_of_;        // the batch whose sparse rows were requested last
+  TimePoint begin_{};                      // when the first parameters arrived
   DivergenceWatch divergence_;
   TrainingResult result_;
   ReportClock report_clock_;

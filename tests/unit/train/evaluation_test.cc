@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "common/arena/initial_value.h"
 #include "common/train/initial_values.h"
 #include "tests/unit/data/part_of.h"
 #include "tests/unit/train/job.h"
@@ -43,7 +44,7 @@ TEST(Evaluator, ItsMetricsAreOfAllExamples) {
   model::ModelSpec spec = model::softmaxModel();
   using model::MetricKind;
   spec.metrics = {MetricKind::kTopK, MetricKind::kAuc, MetricKind::kPrecision, MetricKind::kRecall};
-  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
+  const Tensor weights = arena::initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
   const Tensor biases(DType::kFloat32, Shape{10});
   const std::vector<const float*> values = {weights.as<float>().data(), biases.as<float>().data()};
   Evaluator evaluator(spec, dataset, kernels, device);
@@ -76,7 +77,7 @@ TEST(Evaluator, CountsTheClassesOfAllExamplesIfAsked) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;
   const auto dataset = digits(data::DigitStream::kEval, 503);
-  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
+  const Tensor weights = arena::initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
   const Tensor biases(DType::kFloat32, Shape{10});
   const std::vector<const float*> values = {weights.as<float>().data(), biases.as<float>().data()};
   const model::ModelSpec spec = model::softmaxModel();
@@ -101,8 +102,8 @@ TEST(Evaluator, CountsTheClassesOfAllExamplesIfAsked) {
 TEST(Evaluator, IsTheMeanOverAllExamplesWhateverTheirNumber) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;
-  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
-  const Tensor biases = initialValue("glorot_uniform", Shape{10}, 3, 1);
+  const Tensor weights = arena::initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
+  const Tensor biases = arena::initialValue("glorot_uniform", Shape{10}, 3, 1);
   const std::vector<const float*> values = {weights.as<float>().data(), biases.as<float>().data()};
   for (const int64_t count : {1, 249, 250, 251, 700}) {
     const auto dataset = digits(data::DigitStream::kEval, count);
@@ -120,7 +121,7 @@ TEST(Evaluator, IsTheMeanOverAllExamplesWhateverTheirNumber) {
 TEST(Evaluator, LeavesDropoutOut) {
   const runtime::KernelTable kernels = cpuKernels();
   runtime::CpuDevice device;
-  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
+  const Tensor weights = arena::initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
   const std::vector<float> biases(10);
   const std::vector<const float*> values = {weights.as<float>().data(), biases.data()};
   const auto dataset = digits(data::DigitStream::kEval, 300);
@@ -174,7 +175,7 @@ TEST(Evaluator, ClassesMayBeOfAnotherTypeThanThoseTrainedOn) {
   const auto wide = std::make_shared<const data::Dataset>(
       data::Part(bytes->features().spec(), "x.npy", std::move(copy)),
       data::partOf<int32_t>(data::kLabels, Shape(), labels));
-  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
+  const Tensor weights = arena::initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
   const std::vector<float> biases(10);
   const std::vector<const float*> values = {weights.as<float>().data(), biases.data()};
   const Evaluation one = Evaluator(model::softmaxModel(), bytes, kernels, device).run(values);

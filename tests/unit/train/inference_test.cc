@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "common/arena/initial_value.h"
 #include "common/train/initial_values.h"
 #include "tests/unit/train/job.h"
 
@@ -27,8 +28,8 @@ class InferenceTest : public ::testing::Test {
 
   const runtime::KernelTable kernels_ = cpuKernels();
   runtime::CpuDevice device_;
-  const Tensor weights_ = initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
-  const Tensor biases_ = initialValue("glorot_uniform", Shape{10}, 3, 1);
+  const Tensor weights_ = arena::initialValue("glorot_uniform", Shape{784, 10}, 3, 0);
+  const Tensor biases_ = arena::initialValue("glorot_uniform", Shape{10}, 3, 1);
   const std::vector<const float*> values_ = {weights_.as<float>().data(),
                                              biases_.as<float>().data()};
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/arena/initial_value.h"
 #include "common/base/error.h"
 #include "common/train/initial_values.h"
 #include "tests/unit/train/job.h"
@@ -27,7 +28,7 @@ TEST(ModelStep, GradientsAreTheSlopeOfTheLoss) {
   std::vector<Tensor> gradients;
   for (uint32_t i = 0; i < model.variables.size(); ++i) {
     const Shape& shape = model.graph.spec(model.variables[i].value).shape;
-    values.push_back(initialValue("glorot_uniform", shape, 1, i));
+    values.push_back(arena::initialValue("glorot_uniform", shape, 1, i));
     gradients.emplace_back(DType::kFloat32, shape);
     step.bindValue(i, values[i].as<float>().data());
     step.bindGradient(i, gradients[i].as<float>().data());
@@ -69,7 +70,7 @@ TEST(ModelStep, DrawsItsMasksFromTheSeedAndTheBatch) {
   data::Batch batch(reader.dataset().parts(), 20);
   reader.read(0, batch);
   step.bindExamples(batch, 0);
-  const Tensor weights = initialValue("glorot_uniform", Shape{784, 10}, 1, 0);
+  const Tensor weights = arena::initialValue("glorot_uniform", Shape{784, 10}, 1, 0);
   const Tensor biases(DType::kFloat32, Shape{10});
   Tensor weights_gradient(DType::kFloat32, Shape{784, 10});
   Tensor biases_gradient(DType::kFloat32, Shape{10});

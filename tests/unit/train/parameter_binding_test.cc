@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/arena/initial_value.h"
 #include "common/base/clock.h"
 #include "common/exchange/local_exchange_client.h"
 #include "common/replication/epoch.h"
@@ -35,7 +36,7 @@ class ParameterBindingTest : public ::testing::Test {
   void checkRoundTrip() {
     ParameterBinding binding(layout_, client_);
     binding.gatherValues();
-    const Tensor expected = initialValue("glorot_uniform", Shape{784, 10}, 1, 0);
+    const Tensor expected = arena::initialValue("glorot_uniform", Shape{784, 10}, 1, 0);
     EXPECT_TRUE(
         std::equal(expected.as<float>().begin(), expected.as<float>().end(), binding.value(0)));
     for (int64_t i = 0; i < 7840; ++i) binding.gradient(0)[i] = static_cast<float>(i);
@@ -88,8 +89,8 @@ TEST_F(ParameterBindingTest, DealsOutTheRowsOfSparseVariables) {
   const auto step = [&](const std::vector<int32_t>& ids) {
     std::vector<float> gradients;
     for (size_t i = 0; i < 3 * ids.size(); ++i) gradients.push_back(-static_cast<float>(i + 1));
-    const LookUp look_up{DType::kInt32, reinterpret_cast<const std::byte*>(ids.data()), ids.size(),
-                         gradients.data()};
+    const optimizer::LookUp look_up{DType::kInt32, reinterpret_cast<const std::byte*>(ids.data()),
+                                    ids.size(), gradients.data()};
     const std::vector<int32_t> second = {2};
     const std::vector<float> second_gradient = {-7};
     binding.gradient(1)[1] = -5;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/arena/initial_value.h"
 #include "common/train/initial_values.h"
 #include "common/train/model_step.h"
 #include "common/train/tower_group.h"
@@ -39,7 +40,7 @@ struct BoundStep {
       : step(model, trainingPart(model, placeModel(model.graph, {}, 1, 0), 0, on), on) {
     for (uint32_t i = 0; i < model.variables.size(); ++i) {
       const Shape& shape = model.graph.spec(model.variables[i].value).shape;
-      values.push_back(initialValue("glorot_uniform", shape, 1, i));
+      values.push_back(arena::initialValue("glorot_uniform", shape, 1, i));
       gradients.emplace_back(DType::kFloat32, shape);
       step.bindValue(i, values[i].as<float>().data());
       step.bindGradient(i, gradients[i].as<float>().data());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "common/arena/initial_value.h"
 #include "common/train/initial_values.h"
 #include "common/train/tower.h"
 #include "tests/unit/train/job.h"
@@ -34,8 +35,8 @@ class TrainingMetricsTest : public ::testing::Test {
     const model::ModelGraph model = model::buildTrainingGraph(spec(), kExamples);
     for (uint32_t i = 0; i < model.variables.size(); ++i) {
       const graph::Node& variable = model.graph.node(model.variables[i].value.node);
-      owned_.push_back(initialValue(variable.attribute<std::string>("initializer"),
-                                    variable.outputs[0].shape, 1, i));
+      owned_.push_back(arena::initialValue(variable.attribute<std::string>("initializer"),
+                                           variable.outputs[0].shape, 1, i));
     }
     for (const Tensor& value : owned_) values_.push_back(value.as<float>().data());
   }

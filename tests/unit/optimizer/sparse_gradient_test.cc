@@ -1,4 +1,4 @@
-#include "common/train/sparse_gradient.h"
+#include "common/optimizer/sparse_gradient.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "common/base/random.h"
 
-namespace dtf::train {
+namespace dtf::optimizer {
 namespace {
 
 template <class T>
@@ -85,6 +85,15 @@ TEST(SparseGradient, SumsAsTheDenseGradientDoes) {
   EXPECT_EQ(std::vector<float>(gradient.values().begin(), gradient.values().end()), dense);
 }
 
+TEST(SparseGradient, TheFirstIdBeyondTheTableIsFound) {
+  const std::vector<float> none;
+  EXPECT_EQ(firstBeyond(lookUp<int32_t>({0, 3, 1}, none), 4), std::nullopt);
+  EXPECT_EQ(firstBeyond(lookUp<int32_t>({0, 4, 5}, none), 4), 1u);
+  EXPECT_EQ(firstBeyond(lookUp<int64_t>({-1}, none), 4), 0u);
+  EXPECT_EQ(firstBeyond(lookUp<float>({3.5F, std::nanf("")}, none), 4), 1u);
+  EXPECT_EQ(rowAt(lookUp<float>({0, 3.5F}, none), 1), 3u);
+}
+
 TEST(SparseGradient, AnIdBeyondTheTableIsABug) {
   SparseGradient gradient(4, 1);
   EXPECT_DEATH(gradient.set(lookUp<int32_t>({4}, {1})), "table_rows_");
@@ -92,4 +101,4 @@ TEST(SparseGradient, AnIdBeyondTheTableIsABug) {
 }
 
 }  // namespace
-}  // namespace dtf::train
+}  // namespace dtf::optimizer

@@ -1,11 +1,11 @@
-#include "common/train/radix_sort.h"
+#include "common/optimizer/radix_sort.h"
 
 #include <gtest/gtest.h>
 
 #include "common/base/random.h"
 #include "tests/support/test_seed.h"
 
-namespace dtf::train {
+namespace dtf::optimizer {
 namespace {
 
 // `count` numbers below `bound`, each with its index in the lower half.
@@ -40,4 +40,4 @@ TEST(RadixSort, OfWholeNumbersAsWell) {
 }
 
 }  // namespace
-}  // namespace dtf::train
+}  // namespace dtf::optimizer

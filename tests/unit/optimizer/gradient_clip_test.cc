@@ -1,4 +1,4 @@
-#include "common/train/gradient_clip.h"
+#include "common/optimizer/gradient_clip.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace dtf::train {
+namespace dtf::optimizer {
 namespace {
 
 TEST(GradientClip, AllGradientsAreScaledByTheirCommonNorm) {
@@ -43,4 +43,4 @@ TEST(GradientClip, ANormThatIsNoNumberIsReportedAndNothingChanged) {
 }
 
 }  // namespace
-}  // namespace dtf::train
+}  // namespace dtf::optimizer

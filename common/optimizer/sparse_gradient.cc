@@ -1,13 +1,13 @@
-#include "common/train/sparse_gradient.h"
+#include "common/optimizer/sparse_gradient.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "common/base/check.h"
 #include "common/optimizer/gradient_math.h"
-#include "common/train/radix_sort.h"
+#include "common/optimizer/radix_sort.h"
 
-namespace dtf::train {
+namespace dtf::optimizer {
 
 namespace {
 
@@ -28,7 +28,34 @@ void asIdType(DType dtype, const Use& use) {
   }
 }
 
+// Converts as the look-up kernel does. The comparison comes first, as a float may fit no integer.
+template <class T>
+bool isRow(T id, uint64_t rows) {
+  return id >= 0 && static_cast<double>(id) < static_cast<double>(rows);
+}
+
 }  // namespace
+
+std::optional<size_t> firstBeyond(const LookUp& look_up, uint64_t rows) {
+  std::optional<size_t> found;
+  asIdType(look_up.dtype, [&](auto id) {
+    for (size_t i = 0; i < look_up.count && !found; ++i) {
+      std::memcpy(&id, look_up.ids + i * sizeof(id), sizeof(id));
+      if (!isRow(id, rows)) found = i;
+    }
+  });
+  return found;
+}
+
+uint32_t rowAt(const LookUp& look_up, size_t place) {
+  DTF_CHECK(place < look_up.count);
+  uint32_t row = 0;
+  asIdType(look_up.dtype, [&](auto id) {
+    std::memcpy(&id, look_up.ids + place * sizeof(id), sizeof(id));
+    row = static_cast<uint32_t>(id);
+  });
+  return row;
+}
 
 void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
               std::vector<uint32_t>& found, std::vector<uint32_t>& spare) {
@@ -36,10 +63,7 @@ void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
   asIdType(dtype, [&](auto id) {
     for (size_t i = 0; i < count; ++i) {
       std::memcpy(&id, ids + i * sizeof(id), sizeof(id));
-      // Converts as the look-up kernel does. The comparison comes first, as a float may fit no
-      // integer.
-      if (id >= 0 && static_cast<double>(id) < static_cast<double>(rows))
-        found.push_back(static_cast<uint32_t>(id));
+      if (isRow(id, rows)) found.push_back(static_cast<uint32_t>(id));
     }
   });
   radixSort(found, spare, rows, [](uint32_t row) { return uint64_t{row}; });
@@ -75,9 +99,8 @@ void SparseGradient::set(const LookUp& look_up) {
   float* sum = values_.data();
   for (size_t i = 0; i < order_.size(); ++i) {
     if (i > 0 && order_[i] >> 32 != order_[i - 1] >> 32) sum += row_elements_;
-    optimizer::addInto(sum, look_up.gradients + (order_[i] & UINT32_MAX) * row_elements_,
-                       row_elements_);
+    addInto(sum, look_up.gradients + (order_[i] & UINT32_MAX) * row_elements_, row_elements_);
   }
 }
 
-}  // namespace dtf::train
+}  // namespace dtf::optimizer

@@ -6,7 +6,7 @@
 
 #include <span>
 
-namespace dtf::train {
+namespace dtf::optimizer {
 
 // Scales all gradients by one factor so that their global norm, the root of the sum of all squares,
 // is at most `clip_norm`. Returns the norm before. If it is not finite, nothing is changed: the
@@ -14,4 +14,4 @@ namespace dtf::train {
 // same bits.
 double clipByGlobalNorm(std::span<const std::span<float>> gradients, double clip_norm);
 
-}  // namespace dtf::train
+}  // namespace dtf::optimizer

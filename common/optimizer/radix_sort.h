@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace dtf::train {
+namespace dtf::optimizer {
 
 // Sorts unsigned `entries` by their upper bits, `key`, which is below `bound`. Entries of equal
 // keys must be in ascending order already. Least significant digit first (Knuth, TAOCP 3, 5.2.5).
@@ -35,4 +35,4 @@ void radixSort(std::vector<Entry>& entries, std::vector<Entry>& spare, uint64_t 
   }
 }
 
-}  // namespace dtf::train
+}  // namespace dtf::optimizer

@@ -6,12 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "common/tensor/dtype.h"
 
-namespace dtf::train {
+namespace dtf::optimizer {
 
 // The rows of a table that a step read, and the gradient of each read. Borrows: both.
 struct LookUp {
@@ -25,6 +26,12 @@ struct LookUp {
 // which the step refuses. Reuses the memory of `found`, and works in the memory of `spare`.
 void findRows(DType dtype, const std::byte* ids, size_t count, uint64_t rows,
               std::vector<uint32_t>& found, std::vector<uint32_t>& spare);
+
+// Returns the place of the first id that is no row of a table of `rows`; nullopt: all are.
+std::optional<size_t> firstBeyond(const LookUp& look_up, uint64_t rows);
+
+// Returns the row that the id at `place` names; firstBeyond() has found it to be one.
+uint32_t rowAt(const LookUp& look_up, size_t place);
 
 // Owns: the rows. Their memory grows to the need of the largest batch.
 // Threads: thread-compatible.
@@ -54,4 +61,4 @@ class SparseGradient {
   std::vector<float> values_;
 };
 
-}  // namespace dtf::train
+}  // namespace dtf::optimizer
