@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "common/arena/initial_value.h"
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
@@ -181,15 +180,6 @@ void printStep(int64_t step, const model::GraphSpec& spec, const std::vector<Ten
   print(text + "\n");
 }
 
-void initialise(engine::Session& session, const model::GraphSpec& spec) {
-  uint32_t index = 0;
-  for (const graph::Node& node : spec.graph.nodes())
-    if (node.op == "Variable")
-      session.setVariable(node.name,
-                          arena::initialValue(node.attribute<std::string>("initializer"),
-                                              node.outputs[0].shape, spec.seed, index++));
-}
-
 // All steps, and the timeline of one of them where it is wanted.
 void runSteps(engine::Session& session, const model::GraphSpec& spec, GraphFeeds& feeds,
               GraphTimeline* timeline, bool json) {
@@ -234,7 +224,7 @@ int graph(const cluster::JobSpec& job, const Options& options,
       .targets = namedTargets(job.cluster, addressesOf(job, options)), .credentials = credentials};
   engine::Session session(spec.graph, std::make_unique<wire::RemoteTasks>(tasks), optionsOf(spec));
   if (options.fresh) session.reset("");
-  initialise(session, spec);
+  session.initialize(spec.seed);
   runSteps(session, spec, feeds, timeline ? &*timeline : nullptr, options.json);
   return 0;
 }

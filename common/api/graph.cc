@@ -9,23 +9,15 @@
 
 using dtf::api::guarded;
 
-namespace {
+using dtf::api::checkHas;
+using dtf::api::toOutput;
 
-dtf::graph::Output toOutput(dtf_output output) {
-  return {{output.node}, output.index};
-}
+namespace {
 
 bool has(const dtf::graph::Graph& graph, dtf_output output) {
   const auto& nodes = graph.nodes();
   return output.node >= 0 && std::cmp_less(output.node, nodes.size()) && output.index >= 0 &&
          std::cmp_less(output.index, nodes[static_cast<size_t>(output.node)].outputs.size());
-}
-
-void checkHas(const dtf::graph::Graph& graph, dtf_output output) {
-  if (has(graph, output)) return;
-  throw dtf::Error(dtf::ErrorCode::kBadConfig,
-                   "the graph has no node " + std::to_string(output.node) + " with an output " +
-                       std::to_string(output.index));
 }
 
 // Returns whether programs may use the op; the others are inserted by dtf, or belong to a job's
@@ -57,6 +49,16 @@ void describe(dtf_node& node, const Call& call) noexcept {
 }
 
 }  // namespace
+
+dtf::graph::Output dtf::api::toOutput(dtf_output output) {
+  return {{output.node}, output.index};
+}
+
+void dtf::api::checkHas(const graph::Graph& graph, dtf_output output) {
+  if (has(graph, output)) return;
+  throw Error(ErrorCode::kBadConfig, "the graph has no node " + std::to_string(output.node) +
+                                         " with an output " + std::to_string(output.index));
+}
 
 dtf_code dtf_graph_new(dtf_graph** made) {
   return guarded([&] { *made = new dtf_graph; });

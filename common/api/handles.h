@@ -38,6 +38,10 @@ namespace dtf::api {
 DType dtypeOf(dtf_dtype dtype);
 Shape shapeOf(const int64_t* dims, size_t rank);
 
+graph::Output toOutput(dtf_output output);
+// Errors: kBadConfig if the graph has no such output.
+void checkHas(const graph::Graph& graph, dtf_output output);
+
 engine::Session& sessionOf(dtf_session& session);
 
 }  // namespace dtf::api

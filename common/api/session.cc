@@ -1,7 +1,9 @@
 #include "common/engine/session.h"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "common/api/guarded.h"
@@ -113,6 +115,19 @@ void dtf_session_free(dtf_session* session) {
 
 dtf_code dtf_session_set_variable(dtf_session* session, const char* name, const dtf_tensor* value) {
   return guarded([&] { session->session->setVariable(name, value->tensor); });
+}
+
+dtf_code dtf_session_initialize(dtf_session* session, uint64_t seed) {
+  return guarded([&] { session->session->initialize(seed); });
+}
+
+dtf_code dtf_session_uninitialized(dtf_session* session, char* names, size_t room, size_t* bytes) {
+  return guarded([&] {
+    std::string text;
+    for (const std::string& name : session->session->uninitialized()) text += name + "\n";
+    *bytes = text.size() + 1;
+    if (room > 0) std::memcpy(names, text.c_str(), std::min(room, *bytes));
+  });
 }
 
 dtf_code dtf_session_reset(dtf_session* session, const char* container) {

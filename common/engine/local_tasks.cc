@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/engine/executor.h"
+#include "common/engine/host_act.h"
 #include "common/engine/local_step.h"
 #include "common/graph/queue.h"
 
@@ -36,7 +37,7 @@ bool needsNoKernel(const graph::Node& node) {
                                                       "ReadVariable", "NoOp",     "Identity",
                                                       "Reshape",      "ZerosLike"};
   if (std::find(kFree.begin(), kFree.end(), node.op) != kFree.end()) return true;
-  if (graph::isQueue(node) || graph::actsOnQueue(node)) return true;
+  if (graph::isQueue(node) || graph::actsOnQueue(node) || isHostAct(node)) return true;
   return graph::appliesGradient(node);  // rejected when a step needs it
 }
 

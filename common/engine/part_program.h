@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/engine/fifo_queue.h"
+#include "common/engine/host_act.h"
 #include "common/engine/queue_act.h"
 #include "common/engine/rendezvous.h"
 #include "common/engine/resource_key.h"
@@ -145,9 +146,16 @@ class PartProgram {
     std::vector<Source> inputs;   // its inputs
     std::vector<size_t> outputs;  // by result: the act's output
   };
+  struct HostAction {
+    std::unique_ptr<HostAct> act;
+    std::vector<size_t> variables;  // in variables()
+    std::vector<Source> inputs;     // its other inputs
+    std::vector<size_t> outputs;    // by result: the act's output
+  };
   struct Program {
     std::unique_ptr<runtime::CompiledStep> step;  // null: nothing to compute
     std::optional<Action> action;
+    std::optional<HostAction> host;
     std::optional<QueueAction> queue;
     std::vector<Binding> bindings;
     std::vector<std::pair<uint32_t, Source>> sends;  // edge, tensor
@@ -164,6 +172,7 @@ class PartProgram {
   void begin(PartInputs& inputs);
   void bind(Program& program, const PartInputs& inputs) const;
   void act(size_t piece, PartInputs& inputs);
+  void actOnHost(const HostAction& action, const PartInputs& inputs) const;
   void release(const Program& program, PartInputs& inputs) const;
 
   std::vector<Named> feeds_;

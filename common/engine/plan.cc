@@ -90,11 +90,11 @@ class Planner {
   // An op on a variable needs the variable, not a fed value in its place.
   static void refuseFedVariables(const Graph& needed) {
     for (const Node& node : needed.nodes()) {
-      if (!graph::actsOnVariable(node)) continue;
-      const Node& variable = needed.node(node.inputs[0].node);
-      if (variable.op == "Variable") continue;
-      throw Error(ErrorCode::kBadConfig, "node '" + node.name + "' (" + node.op +
-                                             ") acts on a variable that is fed in its stead");
+      for (const Output& input : graph::variablesOf(node)) {
+        if (needed.node(input.node).op == "Variable") continue;
+        throw Error(ErrorCode::kBadConfig, "node '" + node.name + "' (" + node.op +
+                                               ") acts on a variable that is fed in its stead");
+      }
     }
   }
 

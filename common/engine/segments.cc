@@ -267,7 +267,7 @@ class Cutter {
 }  // namespace
 
 bool isAction(const Node& node) {
-  return graph::actsOnVariable(node) || graph::actsOnQueue(node);
+  return graph::actsOnVariable(node) || graph::actsOnQueue(node) || node.op == "ClipByGlobalNorm";
 }
 
 bool isSource(const Node& node) {

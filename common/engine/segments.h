@@ -16,7 +16,8 @@ namespace dtf::engine {
 // inputs) belong to no segment: their readers have them. Value type.
 struct Segment {
   std::vector<graph::NodeId> nodes;  // computing nodes, in the part's order; empty: only passes on
-  std::optional<graph::NodeId> action;  // on a variable or a queue: the segment's only node
+  // On a variable or a queue, or computed by the engine (host_act.h): the segment's only node.
+  std::optional<graph::NodeId> action;
   std::vector<graph::NodeId> receives;  // needed by its nodes, not awaited by a segment in `after`
   std::vector<size_t> after;            // ascending; all less than its own index
   std::vector<graph::NodeId> sends;

@@ -1,12 +1,14 @@
 #include "common/engine/session.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/engine/local_tasks.h"
+#include "common/engine/resource_key.h"
 #include "common/graph/device_placer.h"
 #include "common/graph/prune.h"
 
@@ -46,6 +48,52 @@ void refuseInternal(const Graph& graph) {
                                            " is dtf's own op, which partitions insert");
   }
 }
+
+// A graph of acts on variables alone, each on the device of its variable.
+class VariablesGraph {
+ public:
+  explicit VariablesGraph(const Graph& placed) : graph_(placed.catalog()) {
+    std::set<ResourceKey> known;
+    for (const graph::Node& node : placed.nodes()) {
+      // Of nodes that share a variable, the first decides.
+      if (node.op != "Variable" || !known.insert(ResourceKey::of(node)).second) continue;
+      const int64_t stream = node.attribute<int64_t>("stream");
+      variables_.push_back({add(node.name, "Variable", {}, node.attributes, node.device), node.name,
+                            node.attribute<std::string>("initializer"),
+                            stream != 0 ? stream - 1 : graph::variablePlace(placed, node.id)});
+    }
+  }
+
+  struct Variable {
+    graph::Output output;
+    std::string name, initializer;
+    int64_t stream = 0;  // of its initial value
+  };
+  const std::vector<Variable>& variables() const { return variables_; }
+
+  graph::Output add(const std::string& name, const char* op, std::vector<graph::Output> inputs,
+                    graph::Attributes attributes, const std::string& device) {
+    return {graph_.addNode({.name = graph_.uniqueName(name),
+                            .op = op,
+                            .inputs = std::move(inputs),
+                            .attributes = std::move(attributes),
+                            .device = device})};
+  }
+  // Returns the name of an act on the variable.
+  std::string act(const Variable& variable, const char* op, std::vector<graph::Output> inputs,
+                  graph::Attributes attributes) {
+    inputs.insert(inputs.begin(), variable.output);
+    const std::string device = graph_.node(variable.output.node).device;
+    const graph::Output made =
+        add(variable.name + "/" + op, op, std::move(inputs), std::move(attributes), device);
+    return graph_.node(made.node).name;
+  }
+  const Graph& graph() const { return graph_; }
+
+ private:
+  Graph graph_;
+  std::vector<Variable> variables_;
+};
 
 Graph placed(const Graph& graph, const Tasks& tasks, const SessionOptions& options) {
   refuseInternal(graph);
@@ -126,6 +174,7 @@ std::vector<Tensor> Session::runPlan(Registered& registered, const Signature& si
   for (const Plan::Fetch& fetch : registered.plan.fetches) {
     values.push_back(std::move(result.fetches[fetch.part][fetch.index]));
   }
+  if (!registered.is_of_user) return values;
   MutexLock lock(counts_mutex_);
   ++counts_.steps;
   counts_.kernels += result.kernels;
@@ -139,6 +188,50 @@ void Session::setVariable(std::string_view name, const Tensor& value) {
   }
   checkFits("the variable '" + node.name + "'", node.outputs[0], value);
   tasks_->setVariable(node, value);
+}
+
+std::vector<Tensor> Session::runOnce(const Graph& graph, const Signature& signature,
+                                     std::span<const Feed> feeds) {
+  Registered once;
+  once.is_of_user = false;
+  {
+    MutexLock running(once.running);
+    once.plan = makePlan(graph, signature, *tasks_);
+    once.parts = tasks_->registerPlan(std::exchange(once.plan.parts, {}));
+  }
+  return runPlan(once, signature, feeds, nullptr);
+}
+
+void Session::initialize(uint64_t seed) {
+  VariablesGraph whole(graph_);
+  if (whole.variables().empty()) return;
+  const graph::Output drawn_from =
+      whole.add("seed", "Placeholder", {}, {{"dtype", DType::kInt64}, {"shape", Shape()}},
+                tasks_->devices()[0].str());
+  Signature signature;
+  signature.feeds = {whole.graph().node(drawn_from.node).name};
+  for (const VariablesGraph::Variable& variable : whole.variables())
+    signature.targets.push_back(
+        whole.act(variable, "InitializeVariable", {drawn_from},
+                  {{"initializer", variable.initializer}, {"stream", variable.stream}}));
+  std::sort(signature.targets.begin(), signature.targets.end());
+  Tensor value(DType::kInt64, Shape());
+  value.as<int64_t>()[0] = static_cast<int64_t>(seed);
+  const Feed feed{signature.feeds[0], &value};
+  runOnce(whole.graph(), signature, {&feed, 1});
+}
+
+std::vector<std::string> Session::uninitialized() {
+  VariablesGraph whole(graph_);
+  Signature signature;
+  for (const VariablesGraph::Variable& variable : whole.variables())
+    signature.fetches.push_back(whole.act(variable, "IsVariableInitialized", {}, {}));
+  if (signature.fetches.empty()) return {};
+  const std::vector<Tensor> values = runOnce(whole.graph(), signature, {});
+  std::vector<std::string> names;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i].as<uint8_t>()[0] == 0) names.push_back(whole.variables()[i].name);
+  return names;
 }
 
 SessionCounts Session::counts() const {

@@ -38,7 +38,7 @@ struct RunMetadata {
   std::vector<trace::TaskTrace> traces;  // of each task with a part in it
 };
 
-// Counts of a session. Value type.
+// Counts of a session's run(). Value type.
 struct SessionCounts {
   uint64_t plans = 0;    // compiled signatures
   uint64_t steps = 0;    // steps without an error
@@ -79,10 +79,21 @@ class Session {
   // that shares it, assigns a new one.
   void setVariable(std::string_view name, const Tensor& value);
 
+  // Gives every variable of the graph its initial value, by its initializer, on its task; replaces
+  // values that are there. The values follow from the seed and the variable's place alone, as in a
+  // job with this seed.
+  void initialize(uint64_t seed);
+
+  // Returns the names of the graph's variables that have no value, in the order of the graph.
+  std::vector<std::string> uninitialized();
+
   // Like TensorFlow's Session.reset(): on all of its tasks, drops the values of this container's
   // variables, also for other sessions; empties and reopens its queues, and operations that wait
   // for one fail. Empty: resources without a container.
   void reset(const std::string& container) { tasks_->reset(container); }
+
+  // Returns the graph as placed.
+  const graph::Graph& graph() const { return graph_; }
 
   SessionCounts counts() const;
   // Returns the tensors in transit between devices and tasks: none except during a step.
@@ -94,6 +105,7 @@ class Session {
     Mutex running;
     Plan plan DTF_GUARDED_BY(running);  // without its parts, which are registered
     std::unique_ptr<PlanParts> parts DTF_GUARDED_BY(running);  // null: not made yet, or it failed
+    bool is_of_user = true;                                    // counted in SessionCounts
   };
   struct Entry {
     Signature signature;
@@ -103,6 +115,8 @@ class Session {
   std::shared_ptr<Registered> planOf(const Signature& signature);
   // Other plans may run, and be made, meanwhile.
   void make(Registered& registered, const Signature& signature) DTF_REQUIRES(registered.running);
+  std::vector<Tensor> runOnce(const graph::Graph& graph, const Signature& signature,
+                              std::span<const Feed> feeds);
   std::vector<Tensor> runPlan(Registered& registered, const Signature& signature,
                               std::span<const Feed> feeds, RunMetadata* metadata);
 

@@ -148,12 +148,13 @@ void checkFeeds(const TaskPart& part) {
 
 void checkActions(const TaskPart& part) {
   for (const Node& node : part.graph.nodes()) {
-    const bool is_queued = graph::actsOnQueue(node);
-    if (!graph::actsOnVariable(node) && !is_queued) continue;
-    const Node& state = part.graph.node(node.inputs[0].node);
-    const char* const wanted = is_queued ? "FIFOQueue" : "Variable";
-    if (state.op != wanted || state.device != node.device)
-      refuse(node, "its first input '" + state.name + "' is no " + wanted + " of its device");
+    const auto want = [&](const graph::Output& input, const char* wanted) {
+      const Node& state = part.graph.node(input.node);
+      if (state.op != wanted || state.device != node.device)
+        refuse(node, "its input '" + state.name + "' is no " + wanted + " of its device");
+    };
+    if (graph::actsOnQueue(node)) want(node.inputs[0], "FIFOQueue");
+    for (const graph::Output& variable : graph::variablesOf(node)) want(variable, "Variable");
   }
 }
 

@@ -35,7 +35,14 @@ Variable::Value Variable::read() const {
   MutexLock lock(mutex_);
   DTF_CHECK_MSG(!changing_, name_);
   if (current_ != nullptr) return hold(current_);
-  throw Error(ErrorCode::kBadConfig, "the variable '" + name_ + "' has no value yet");
+  throw withoutValue();
+}
+
+Error Variable::withoutValue() const {
+  return {ErrorCode::kBadConfig,
+          "the variable '" + name_ +
+              "' has no value yet: initialize the variables of the session first, restore a "
+              "checkpoint, or set it"};
 }
 
 void Variable::set(std::span<const std::byte> value) {
@@ -63,8 +70,7 @@ Variable::Value Variable::change(bool needs_value, const Compute& compute) {
     changing_ = true;
   }
   try {
-    if (before == nullptr && needs_value)
-      throw Error(ErrorCode::kBadConfig, "the variable '" + name_ + "' has no value yet");
+    if (before == nullptr && needs_value) throw withoutValue();
     if (after == nullptr) after = std::make_shared<Version>(*this);
     compute(before == nullptr ? nullptr : before->tensor.data(), after->tensor.data());
     value = hold(after);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/base/byte_budget.h"
+#include "common/base/error.h"
 #include "common/base/mutex.h"
 #include "common/graph/graph.h"
 #include "common/tensor/tensor.h"
@@ -61,6 +62,7 @@ class Variable {
     std::atomic<int> holders{0};
   };
 
+  Error withoutValue() const;
   static Value hold(const std::shared_ptr<Version>& version);
 
   const std::string name_;

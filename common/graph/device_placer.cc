@@ -117,13 +117,19 @@ class DevicePlacer {
     }
     for (const Node& node : graph_.nodes()) {
       if (!isWithState(node)) continue;
-      const Node& state = graph_.node(node.inputs[0].node);
-      if (state.op != "Variable" && !actsOnQueue(node)) {
-        refuse(nameOf(node) + ": its first input '" + state.name + "' is a " + state.op +
-               ", it must be a Variable");
-      }
-      joinGroups(node, state);
+      joinWithState(node, node.inputs[0]);
+      for (const Output& slot : variablesOf(node)) joinWithState(node, slot);
     }
+  }
+
+  void joinWithState(const Node& node, const Output& input) {
+    const Node& state = graph_.node(input.node);
+    if (state.op != "Variable" && !actsOnQueue(node)) {
+      const bool is_first = input == node.inputs[0];
+      refuse(nameOf(node) + ": its " + (is_first ? "first" : "slot's") + " input '" + state.name +
+             "' is a " + state.op + ", it must be a Variable");
+    }
+    joinGroups(node, state);
   }
 
   size_t groupOf(NodeId node) {

@@ -190,9 +190,28 @@ bool appliesGradient(const Node& node) {
 }
 
 bool actsOnVariable(const Node& node) {
-  static constexpr std::array<std::string_view, 6> kActions = {
-      "ReadVariable", "Assign", "AssignAdd", "AssignSub", "ScatterAdd", "ScatterUpdate"};
+  static constexpr std::array<std::string_view, 10> kActions = {
+      "ReadVariable",       "Assign",
+      "AssignAdd",          "AssignSub",
+      "ScatterAdd",         "ScatterUpdate",
+      "ApplyOptimizer",     "ApplySparseOptimizer",
+      "InitializeVariable", "IsVariableInitialized"};
   return std::find(kActions.begin(), kActions.end(), node.op) != kActions.end();
+}
+
+int64_t variablePlace(const Graph& graph, NodeId variable) {
+  DTF_CHECK(graph.node(variable).op == "Variable");
+  return std::count_if(graph.nodes().begin(), graph.nodes().begin() + variable.value,
+                       [](const Node& node) { return node.op == "Variable"; });
+}
+
+std::span<const Output> variablesOf(const Node& node) {
+  const std::span<const Output> inputs(node.inputs);
+  if (!actsOnVariable(node)) return {};
+  // The gradient and the step come last; the indices of rows between them.
+  if (node.op == "ApplyOptimizer") return inputs.first(inputs.size() - 2);
+  if (node.op == "ApplySparseOptimizer") return inputs.first(inputs.size() - 3);
+  return inputs.first(1);
 }
 
 }  // namespace dtf::graph

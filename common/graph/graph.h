@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -19,6 +20,7 @@
 
 namespace dtf::graph {
 
+class Graph;
 class OpCatalog;
 
 struct NodeId {
@@ -72,8 +74,17 @@ struct Node {
 bool appliesGradient(const Node& node);
 
 // Returns whether the node reads or assigns the variable in its first input when it runs:
-// ReadVariable, Assign, AssignAdd, AssignSub, ScatterAdd, ScatterUpdate.
+// ReadVariable, Assign, AssignAdd, AssignSub, ScatterAdd, ScatterUpdate, InitializeVariable,
+// IsVariableInitialized, ApplyOptimizer, ApplySparseOptimizer.
 bool actsOnVariable(const Node& node);
+
+// Returns the inputs that stand for variables: of a node that acts on one, the first; of an update
+// of an optimizer also those of its slots. Valid as long as the node.
+std::span<const Output> variablesOf(const Node& node);
+
+// Returns the number of Variable nodes before `variable`: by it a seed gives variables of equal
+// shape different initial values.
+int64_t variablePlace(const Graph& graph, NodeId variable);
 
 // The definition of a new node. An omitted optional attribute gets its type's zero.
 struct NodeDef {

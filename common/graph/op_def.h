@@ -54,7 +54,8 @@ class OpCatalog {
 };
 
 // Every op of dtf. Inputs, outputs and attributes are listed at the top of
-// standard_{math,nn,image,norm,array,state,queue}_ops.cc. Built once, for the life of the process.
+// standard_{math,nn,image,norm,array,state,training,queue}_ops.cc. Built once, for the life of the
+// process.
 const OpCatalog& standardOps();
 
 }  // namespace dtf::graph

@@ -14,6 +14,7 @@ const OpCatalog& standardOps() {
     addRandomOps(all);
     addControlOps(all);
     addStateOps(all);
+    addTrainingOps(all);
     addQueueOps(all);
     return all;
   }();

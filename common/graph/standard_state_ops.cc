@@ -5,13 +5,14 @@
 //   Placeholder      -               dtype, shape          the fed value; never computed
 //   Const            -               dtype, shape,         filled with value
 //                                    value double
-//   Variable *       -               shape,                float32: the value that the variable had
-//                                    initializer string,   when the step began to use it
-//                                    [shared_name, container string]
-//   ReadVariable *   variable        -                     float32: the value that it has when this
-//                                                          runs
-//   Assign *         variable,       -                     float32: the variable's value from now
-//                    value                                 on: `value`
+//   Variable *       -               shape,                the value that the variable had when the
+//                                    initializer string,   step began to use it
+//                                    [dtype,
+//                                    stream int,
+//                                    shared_name, container string]
+//   ReadVariable *   variable        -                     the value that it has when this runs
+//   Assign *         variable,       -                     the variable's value from now on:
+//                    value                                 `value`
 //   AssignAdd *,     likewise        -                     the old value plus, or minus, `value`
 //   AssignSub *
 //   ScatterAdd *,    variable [R,..],-                     the old value; each row of updates added
@@ -31,6 +32,10 @@
 //   _Push *          gradient        variable              none; the gradient leaves for the ps
 //   _PushSparse *    gradient,       variable              likewise, with the rows that it is of
 //                    indices
+//
+// A variable is float32, or a counter: an int64 scalar, such as the global step, which only
+// Assign, AssignAdd and AssignSub change. `stream` is the number of its initial values among all
+// with one seed, from 1 on; 0: its place among the graph's variables.
 //
 // A variable is identified by the name of its node; the attribute `variable` holds that name. If
 // variables outlive the graph, shared_name may replace that name, and container names the
@@ -53,19 +58,18 @@ namespace {
 using Type = AttributeDef::Type;
 using Specs = std::vector<TensorSpec>;
 
-Specs inferVariable(std::span<const TensorSpec> inputs, const Attributes& attributes) {
+Specs inferVariable(std::span<const TensorSpec>, const Attributes& attributes) {
   const std::string& initializer = get<std::string>(attributes, "initializer");
-  const std::vector<std::string> names = split(kInitializerNames, '|');
-  const bool known = std::find(names.begin(), names.end(), initializer) != names.end();
-  if (!known && !constantOf(initializer)) {
-    const std::vector<std::string_view> words(names.begin(), names.end());
-    const std::string nearest = nearestWord(initializer, words);
+  wantInitializer(initializer, get<int64_t>(attributes, "stream"));
+  const TensorSpec spec{get<DType>(attributes, "dtype"), get<Shape>(attributes, "shape")};
+  const bool is_counter = spec.dtype == DType::kInt64 && spec.shape.rank() == 0;
+  if (spec.dtype != DType::kFloat32 && !is_counter)
     throw Error(ErrorCode::kBadConfig,
-                "unknown initializer '" + initializer + "'" +
-                    (nearest.empty() ? "; it must be one of " + join(names, ", ") + ", constant=0.1"
-                                     : " - did you mean '" + nearest + "'?"));
-  }
-  return declaredFloat(inputs, attributes);
+                "a variable is float32, or a counter, int64[]; this is " + specText(spec));
+  if (is_counter && initializer != "zeros")
+    throw Error(ErrorCode::kBadConfig, "the initializer of a counter, int64[], is zeros, not " +
+                                           initializer + "; Assign gives it another value");
+  return {spec};
 }
 
 // Returns whether `value` is a whole number in [-2^bits, 2^bits), or from 0 if the type is
@@ -100,13 +104,17 @@ Specs inferApplySparse(std::span<const TensorSpec> inputs, const Attributes&) {
   return {};
 }
 
+void wantVariable(const TensorSpec& spec) {
+  if (spec.dtype != DType::kInt64) wantFloat(spec, "variable");
+}
+
 Specs inferRead(std::span<const TensorSpec> inputs, const Attributes&) {
-  wantFloat(inputs[0], "variable");
+  wantVariable(inputs[0]);
   return {inputs[0]};
 }
 
 Specs inferAssign(std::span<const TensorSpec> inputs, const Attributes&) {
-  wantFloat(inputs[0], "variable");
+  wantVariable(inputs[0]);
   wantSame(inputs[0], "variable", inputs[1], "value");
   return {inputs[0]};
 }
@@ -128,6 +136,25 @@ Specs inferSend(std::span<const TensorSpec> inputs, const Attributes& attributes
 
 }  // namespace
 
+void wantInitializer(const std::string& initializer, int64_t stream) {
+  const std::vector<std::string> names = split(kInitializerNames, '|');
+  const bool known = std::find(names.begin(), names.end(), initializer) != names.end();
+  if (!known && !constantOf(initializer) && !spreadOf(initializer)) {
+    const std::vector<std::string_view> words(names.begin(), names.end());
+    const std::string nearest = nearestWord(initializer, words);
+    throw Error(ErrorCode::kBadConfig,
+                "unknown initializer '" + initializer + "'" +
+                    (nearest.empty() ? "; it must be one of " + join(names, ", ") +
+                                           ", constant=0.1, random_normal=0.1"
+                                     : " - did you mean '" + nearest + "'?"));
+  }
+  // The streams of initial values are counted in 24 bits.
+  constexpr int64_t kStreamsMax = int64_t{1} << 24;
+  if (stream >= 0 && stream < kStreamsMax) return;
+  throw Error(ErrorCode::kBadConfig, "stream must be from 0 to " + std::to_string(kStreamsMax - 1) +
+                                         ", it is " + std::to_string(stream));
+}
+
 void addStateOps(OpCatalog& catalog) {
   const AttributeDef dtype{"dtype", Type::kDType};
   const AttributeDef shape{"shape", Type::kShape};
@@ -139,6 +166,8 @@ void addStateOps(OpCatalog& catalog) {
                0,
                {shape,
                 {"initializer", Type::kString},
+                {"dtype", Type::kDType, false},
+                {"stream", Type::kInt, false},
                 {"shared_name", Type::kString, false},
                 {"container", Type::kString, false}},
                inferVariable,

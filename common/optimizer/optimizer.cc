@@ -53,6 +53,10 @@ uint32_t slotCount(const cluster::OptimizerSpec& spec) {
   return slotsOf(spec).count + (spec.moving_average_decay > 0 ? 1 : 0);
 }
 
+std::string tensorflowName(const cluster::OptimizerSpec& spec) {
+  return spec.kind == Kind::kGradientDescent ? "GradientDescent" : slotsOf(spec).name;
+}
+
 bool isMovingAverage(const cluster::OptimizerSpec& spec, uint32_t slot) {
   return spec.moving_average_decay > 0 && slot == slotsOf(spec).count;
 }
@@ -111,6 +115,20 @@ UpdateConstants fixedConstants(const cluster::OptimizerSpec& spec) {
 }
 
 }  // namespace
+
+OptimizerClock::State OptimizerClock::stateAfter(const cluster::OptimizerSpec& spec,
+                                                 uint64_t applies) {
+  DTF_CHECK(spec.beta1 < 1 && spec.beta2 < 1);  // validateOptimizer() requires it
+  State state{applies, 1, 1};
+  // A product that doesn't change any more never will.
+  for (uint64_t i = 0; i < applies; ++i) {
+    const double beta1 = state.beta1_power * spec.beta1, beta2 = state.beta2_power * spec.beta2;
+    if (beta1 == state.beta1_power && beta2 == state.beta2_power) break;
+    state.beta1_power = beta1;
+    state.beta2_power = beta2;
+  }
+  return state;
+}
 
 UpdateConstants OptimizerClock::next() {
   UpdateConstants c = fixedConstants(spec_);

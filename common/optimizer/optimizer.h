@@ -23,6 +23,8 @@ uint32_t slotCount(const cluster::OptimizerSpec& spec);
 // Returns the suffix of the variable's name in a TensorFlow checkpoint: "Adam", "Adam_1",
 // "ExponentialMovingAverage".
 std::string slotName(const cluster::OptimizerSpec& spec, uint32_t slot);
+// Returns the optimizer's name in TensorFlow 1's graphs: "GradientDescent", "Adam".
+std::string tensorflowName(const cluster::OptimizerSpec& spec);
 inline constexpr char kMovingAverageSlot[] = "ExponentialMovingAverage";
 // Whether the slot starts as the parameters do; every other slot starts as initialSlotValue().
 bool isMovingAverage(const cluster::OptimizerSpec& spec, uint32_t slot);
@@ -72,6 +74,9 @@ class OptimizerClock {
 
   explicit OptimizerClock(const cluster::OptimizerSpec& spec) : spec_(spec) {}
   UpdateConstants next();  // returns the constants of the next apply, and counts it
+
+  // Returns the state after `applies` calls of next() on a new clock, by as many products at most.
+  static State stateAfter(const cluster::OptimizerSpec& spec, uint64_t applies);
 
   const State& state() const { return state_; }
   void restore(const State& state) { state_ = state; }

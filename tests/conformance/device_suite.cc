@@ -25,6 +25,9 @@ TEST_P(DeviceSuite, HasAKernelForEveryOpThatComputes) {
                                    "ZerosLike",   "NoOp",  "ApplyGradient", "ApplySparseGradient"}
             .contains(op);
     if (resolved || op.starts_with('_') || op == "FIFOQueue" || op.starts_with("Queue")) continue;
+    if (op.ends_with("Optimizer") || op.ends_with("Variable") || op == "IsVariableInitialized" ||
+        op == "ClipByGlobalNorm")
+      continue;  // the engine computes these
     EXPECT_NE(device_.kernels.has(op, device_.device->type()), device_.lacks.contains(op)) << op;
   }
 }

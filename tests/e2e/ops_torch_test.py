@@ -27,7 +27,8 @@ NOT_COMPARED = {
     "Placeholder", "Const", "Variable", "NoOp", "ReadVariable", "Assign", "AssignAdd", "AssignSub", "ScatterAdd",
     "ScatterUpdate", "If", "While", "Dropout", "StatelessRandomUniform", "StatelessRandomNormal", "MulRows",
     "UnsortedSegmentSum", "Accuracy", "Conv2DBackpropInput", "Conv2DBackpropFilter", "FIFOQueue", "QueueEnqueue",
-    "QueueEnqueueMany", "QueueDequeue", "QueueDequeueMany", "QueueSize", "QueueClose",
+    "QueueEnqueueMany", "QueueDequeue", "QueueDequeueMany", "QueueSize", "QueueClose", "ApplyOptimizer",
+    "ApplySparseOptimizer", "InitializeVariable", "IsVariableInitialized", "ClipByGlobalNorm",
 }
 
 

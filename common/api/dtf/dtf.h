@@ -112,6 +112,34 @@ dtf_code dtf_graph_output(const dtf_graph* graph, dtf_output output, dtf_dtype* 
 dtf_code dtf_graph_gradients(dtf_graph* graph, dtf_output loss, const dtf_output* with_respect_to,
                              size_t count, dtf_output* gradients);
 
+/* ---- training: an optimizer of a job, as nodes of a graph */
+
+typedef struct dtf_minimize_options {
+  size_t size;                 /* sizeof(dtf_minimize_options): later versions have more fields */
+  const dtf_output* variables; /* to train; none: every float32 variable that the loss depends on */
+  size_t variables_count;
+  const char* prefix;      /* of the names of nodes that belong to no variable; may be NULL */
+  const char* global_step; /* name of the counter of steps; NULL: "global_step" */
+} dtf_minimize_options;
+
+/* Adds one step of an optimizer that makes `loss` smaller: gradients, clipping, the updates of all
+ * variables on their tasks, and the count of the step. `optimizer` is a name of train.optimizer in
+ * a job's file with its settings, as "adam learning_rate=0.001 beta1=0.9", or, with a schedule by
+ * the global step, "momentum learning_rate=0.1 schedule=exponential decay_steps=1000
+ * decay_rate=0.9". Settings that are left out have the defaults of a file (`dtf-launch
+ * --help-config`). With equal settings the values have the bits of a job with one worker.
+ *
+ * The slots are variables with TensorFlow's names, on the task of their own: "w/Adam", "w/Adam_1".
+ * `train`: the node to run; its value is the global step after the step. `global_step`: the
+ * counter, added unless the graph has it. `norm`: with clip_by_global_norm the norm before; else
+ * its node is -1. Each may be NULL, as may `options`.
+ *
+ * DTF_BAD_CONFIG: a setting doesn't work; the loss is no float32 scalar, or doesn't depend on a
+ * variable; a variable has slots already. The graph may then contain unused nodes. */
+dtf_code dtf_graph_minimize(dtf_graph* graph, dtf_output loss, const char* optimizer,
+                            const dtf_minimize_options* options, dtf_output* train,
+                            dtf_output* global_step, dtf_output* norm);
+
 /* Returns all ops, one a line: "MatMul(2 inputs) transpose_a:bool transpose_b:bool". */
 const char* dtf_op_names(void);
 
@@ -160,9 +188,17 @@ void dtf_session_free(dtf_session* session);
  * them; "" is the container of variables that name none. Use it when a shape has changed. The
  * container's queues become empty and open, and steps that wait for one return DTF_UNAVAILABLE. */
 dtf_code dtf_session_reset(dtf_session* session, const char* container);
-/* Sets the value of a variable from the next step on. Before that, or an Assign, it has no value,
- * even if it has an initializer. */
+/* Sets the value of a variable from the next step on. Before that, dtf_session_initialize(), or an
+ * Assign, it has no value, even if it has an initializer. */
 dtf_code dtf_session_set_variable(dtf_session* session, const char* name, const dtf_tensor* value);
+
+/* Gives every variable of the graph its initial value, by the attribute "initializer" of its node,
+ * on its task; replaces values that are there. The values follow from `seed` and the order of the
+ * variables, as in a job with this seed. */
+dtf_code dtf_session_initialize(dtf_session* session, uint64_t seed);
+/* Writes the names of the variables without a value, each with a newline behind it, then a 0, to
+ * `names`, up to `room` bytes. `bytes` receives the number of bytes of all. */
+dtf_code dtf_session_uninitialized(dtf_session* session, char* names, size_t room, size_t* bytes);
 
 typedef struct dtf_feed {
   const char* tensor; /* "x", "layer/Relu:0": any, not only placeholders */

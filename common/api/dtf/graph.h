@@ -9,12 +9,10 @@
 #include <variant>
 #include <vector>
 
-#include "tensor.h"
+#include "variables.h"
 
 namespace dtf {
 inline namespace v1 {
-
-using Output = dtf_output;
 
 class Graph;
 
@@ -55,7 +53,7 @@ struct LoopResults {
 // Owns the nodes. One thread at a time.
 // Errors: DTF_BAD_CONFIG with the node's name for an op, an attribute or a shape that doesn't fit,
 // and for a name that is taken.
-class Graph {
+class Graph : public VariableOps<Graph> {
  public:
   Graph() {
     dtf_graph* made = nullptr;
@@ -103,10 +101,6 @@ class Graph {
   Output placeholder(const std::string& name, dtf_dtype dtype, Dims dims) {
     return op("Placeholder", {}, {{"dtype", dtype}, {"shape", std::move(dims)}}, name);
   }
-  Output variable(const std::string& name, Dims dims) {
-    return op("Variable", {}, {{"shape", std::move(dims)}, {"initializer", std::string("zeros")}},
-              name);
-  }
   Output constant(Dims dims, double value, dtf_dtype dtype = DTF_FLOAT32) {
     return op("Const", {}, {{"dtype", dtype}, {"shape", std::move(dims)}, {"value", value}});
   }
@@ -146,13 +140,6 @@ class Graph {
   Output randomNormal(Output seed, Dims dims, int64_t stream = 0) {
     return op("StatelessRandomNormal", {seed}, {{"shape", std::move(dims)}, {"stream", stream}});
   }
-
-  // ---- variables, changed on their task: each change is atomic, none is lost
-  // Each returns the variable's value after it.
-  Output read(Output variable) { return op("ReadVariable", {variable}); }
-  Output assign(Output variable, Output value) { return op("Assign", {variable, value}); }
-  Output assignAdd(Output variable, Output by) { return op("AssignAdd", {variable, by}); }
-  Output assignSub(Output variable, Output by) { return op("AssignSub", {variable, by}); }
 
   // ---- queues on a task: first in, first out. An operation waits for room or for elements as long
   // as the step may take. It delays only later operations on the queue, and steps of its session
@@ -222,13 +209,6 @@ class Graph {
   // uint8: 1 for true.
   Output less(Output a, Output b) { return op("Less", {a, b}); }
   Output equal(Output a, Output b) { return op("Equal", {a, b}); }
-
-  // Returns d(loss) / d(x) for each x, in order.
-  std::vector<Output> gradients(Output loss, const std::vector<Output>& with_respect_to) {
-    std::vector<Output> made(with_respect_to.size());
-    check(dtf_graph_gradients(get(), loss, with_respect_to.data(), made.size(), made.data()));
-    return made;
-  }
 
   // Returns the name that a session uses: "layer/Relu:0".
   std::string name(Output output) const {

@@ -63,6 +63,22 @@ class Session {
     options.size = sizeof(options);
     return options;
   }
+  // Gives every variable of the graph its initial value; see dtf_session_initialize().
+  void initialize(uint64_t seed = 0) { check(dtf_session_initialize(handle_.get(), seed)); }
+  // Returns the names of the variables without a value.
+  std::vector<std::string> uninitialized() {
+    size_t bytes = 0;
+    std::string text(4096, 0);
+    check(dtf_session_uninitialized(handle_.get(), text.data(), text.size(), &bytes));
+    if (bytes > text.size()) {
+      text.resize(bytes);
+      check(dtf_session_uninitialized(handle_.get(), text.data(), text.size(), &bytes));
+    }
+    std::vector<std::string> names;
+    for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) < bytes; begin = end + 1)
+      names.push_back(text.substr(begin, end - begin));
+    return names;
+  }
   // Effective from the next step on.
   void setVariable(const std::string& name, const Tensor& value) {
     check(dtf_session_set_variable(handle_.get(), name.c_str(), value.get()));

@@ -168,6 +168,23 @@ TEST_F(DevicePlacerTest, AnUpdateOfNoVariableIsRefused) {
   EXPECT_THAT(error(), AllOf(HasSubstr("ApplyGradient"), HasSubstr("must be a Variable")));
 }
 
+TEST_F(DevicePlacerTest, SlotsAreWhereTheirVariableIs) {
+  Output w;
+  {
+    const auto there = b_.deviceScope("/job:ps/task:0");
+    w = b_.variable("w", {2});
+  }
+  const Output slot = b_.variable("slot", {2}), x = b_.constant({2}, 1);
+  const NodeId update = b_.node("ApplyOptimizer", {w, slot, x, b_.constant({}, 0, DType::kInt64)},
+                                {{"optimizer", std::string("momentum")}}, "update");
+  const Placement placed = placeOnDevices(graph_, options_);
+  EXPECT_EQ(placed.device(slot.node), placed.device(w.node));
+  EXPECT_EQ(placed.device(update), placed.device(w.node));
+  b_.node("ApplyOptimizer", {w, x, x, b_.constant({}, 0, DType::kInt64)},
+          {{"optimizer", std::string("momentum")}}, "other");
+  EXPECT_THAT(error(), AllOf(HasSubstr("'other' (ApplyOptimizer)"), HasSubstr("slot")));
+}
+
 TEST_F(DevicePlacerTest, AnAssignmentToNoVariableIsRefused) {
   const Output x = b_.placeholder("x", DType::kFloat32, {1});
   b_.node("Assign", {x, x}, {}, "set");

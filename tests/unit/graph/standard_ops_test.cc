@@ -31,7 +31,8 @@ TEST(StandardOps, NoAttributeOfAnOpIsNamedTwice) {
 // Passes over graphs merge and fold all ops that are not stateful.
 TEST(StandardOps, OpsOnStateAndOtherTasksAreStateful) {
   for (const char* const op : {"Variable", "ReadVariable", "Assign", "ScatterAdd", "ApplyGradient",
-                               "_Send", "_Recv", "_Pull", "_Push", "QueueEnqueue", "QueueDequeue"})
+                               "_Send", "_Recv", "_Pull", "_Push", "QueueEnqueue", "QueueDequeue",
+                               "ApplyOptimizer", "InitializeVariable", "ClipByGlobalNorm"})
     EXPECT_TRUE(standardOps().find(op)->stateful) << op;
   for (const char* const op : {"Const", "Add", "If", "StatelessRandomUniform"})
     EXPECT_FALSE(standardOps().find(op)->stateful) << op;

@@ -148,6 +148,19 @@ TEST(Optimizer, SlotsHaveTensorFlowsNamesAndInitialValues) {
   EXPECT_EQ(initialSlotValue(cluster::defaultOptimizer(Kind::kAdagrad), 0), 0.1f);
 }
 
+// Also beyond the step from which the powers no longer change.
+TEST(OptimizerClock, ItsStateFollowsFromTheNumberOfApplies) {
+  cluster::OptimizerSpec spec = cluster::defaultOptimizer(Kind::kAdam);
+  spec.beta2 = 0.99;
+  OptimizerClock clock(spec);
+  for (uint64_t applies = 0; applies < 80'000; ++applies) {
+    if (applies % 997 == 0) EXPECT_EQ(OptimizerClock::stateAfter(spec, applies), clock.state());
+    clock.next();
+  }
+  EXPECT_EQ(OptimizerClock::stateAfter(spec, 80'000), clock.state());
+  EXPECT_EQ(OptimizerClock::stateAfter(spec, uint64_t{1} << 32).applies, uint64_t{1} << 32);
+}
+
 TEST(OptimizerDeathTest, AnUpdateIsNeitherBackwardsNorInPlaceNorWithoutItsAverages) {
   OptimizerClock clock(cluster::defaultOptimizer(Kind::kGradientDescent));
   UpdateConstants constants = clock.next();

@@ -1,0 +1,246 @@
+#include "common/optimizer/minimize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/graph/autodiff.h"
+#include "common/graph/initializer.h"
+#include "common/optimizer/optimizer.h"
+#include "common/optimizer/optimizer_check.h"
+#include "common/optimizer/optimizer_text.h"
+#include "common/optimizer/sparse_update.h"
+
+namespace dtf::optimizer {
+namespace {
+
+using graph::Attributes;
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+using graph::Output;
+
+// A trained variable.
+struct Trained {
+  Output variable;
+  Output by;                      // the tensor to differentiate by: the variable, or its rows
+  std::optional<Output> indices;  // of the rows
+  Output gradient{};
+};
+
+[[noreturn]] void refuseGraph(const std::string& why) {
+  throw Error(ErrorCode::kBadConfig, why);
+}
+
+// Returns the float32 variables from which float32 tensors lead to the loss, in their order.
+std::vector<Output> variablesBehind(const Graph& graph, Output loss) {
+  std::vector<bool> is_behind(graph.nodes().size(), false);
+  is_behind[static_cast<size_t>(loss.node.value)] = true;
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    if (!is_behind[static_cast<size_t>(node->id.value)]) continue;
+    for (const Output& input : node->inputs)
+      if (graph.spec(input).dtype == DType::kFloat32)
+        is_behind[static_cast<size_t>(input.node.value)] = true;
+  }
+  std::vector<Output> found;
+  for (const Node& node : graph.nodes())
+    if (node.op == "Variable" && node.outputs[0].dtype == DType::kFloat32 &&
+        is_behind[static_cast<size_t>(node.id.value)])
+      found.push_back({node.id});
+  return found;
+}
+
+// Returns the only look-up of rows of the variable; nullptr if anything else reads its value.
+const Node* lookUpOf(const Graph& graph, Output variable) {
+  const Node* found = nullptr;
+  for (const Node& node : graph.nodes()) {
+    const size_t state = graph::variablesOf(node).size();
+    for (size_t i = state; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != variable) continue;
+      if (found != nullptr || node.op != "Gather" || i != 0) return nullptr;
+      found = &node;
+    }
+  }
+  return found;
+}
+
+// Adds the nodes of one call of minimize().
+// Borrows: all constructor arguments.
+class Minimizer {
+ public:
+  Minimizer(Graph& graph, Output loss, const cluster::OptimizerSpec& spec,
+            const MinimizeOptions& options)
+      : graph_(graph),
+        loss_(loss),
+        spec_(spec),
+        options_(options),
+        name_(graph.uniqueName(options.prefix + tensorflowName(spec))) {}
+
+  Minimized run() {
+    findTrained();
+    Minimized made;
+    made.global_step = globalStep();
+    differentiate();
+    if (spec_.clip_by_global_norm > 0) made.norm = clip();
+    const Output step{add("ReadVariable", "/step", {made.global_step})};
+    std::vector<NodeId> updates;
+    for (const Trained& trained : trained_) updates.push_back(update(trained, step));
+    const std::string& device = graph_.node(made.global_step.node).device;
+    const Output one{add("Const", "/one", {},
+                         {{"dtype", DType::kInt64}, {"shape", Shape()}, {"value", 1.0}}, device)};
+    made.train = {add("AssignAdd", "", {made.global_step, one}, {}, device, std::move(updates))};
+    return made;
+  }
+
+ private:
+  NodeId add(std::string_view op, const std::string& under, std::vector<Output> inputs,
+             Attributes attributes = {}, const std::string& device = {},
+             std::vector<NodeId> after = {}) {
+    return graph_.addNode({.name = graph_.uniqueName(name_ + under),
+                           .op = std::string(op),
+                           .inputs = std::move(inputs),
+                           .attributes = std::move(attributes),
+                           .control_inputs = std::move(after),
+                           .device = device});
+  }
+
+  void findTrained() {
+    std::vector<Output> variables = options_.variables;
+    if (variables.empty()) variables = variablesBehind(graph_, loss_);
+    if (variables.empty())
+      refuseGraph("the loss '" + graph_.node(loss_.node).name + "' depends on no variable");
+    for (const Output& variable : variables) {
+      const Node& node = graph_.node(variable.node);
+      if (node.op != "Variable" || node.outputs[0].dtype != DType::kFloat32)
+        refuseGraph("'" + node.name + "' (" + node.op +
+                    ") can't be trained: it is no float32 Variable");
+      const auto is_same = [&](const Trained& other) { return other.variable == variable; };
+      if (std::any_of(trained_.begin(), trained_.end(), is_same))
+        refuseGraph("the variable '" + node.name + "' is listed twice");
+      Trained trained{variable, variable, std::nullopt};
+      const Node* const look_up = updatesRows(spec_) ? lookUpOf(graph_, variable) : nullptr;
+      if (look_up != nullptr) {
+        trained.by = {look_up->id};
+        trained.indices = look_up->inputs[1];
+      }
+      trained_.push_back(trained);
+    }
+  }
+
+  // Returns the counter of steps.
+  Output globalStep() {
+    const std::string& name = options_.global_step;
+    if (const Node* const known = graph_.find(name)) {
+      const bool is_counter = known->op == "Variable" && known->outputs[0].dtype == DType::kInt64;
+      if (is_counter) return {known->id};
+      refuseGraph(
+          "node '" + name + "' (" + known->op +
+          ") can't count steps: it is no Variable of dtype int64; give the counter another name");
+    }
+    return {graph_.addNode({.name = name,
+                            .op = "Variable",
+                            .inputs = {},
+                            .attributes = {{"shape", Shape()},
+                                           {"dtype", DType::kInt64},
+                                           {"initializer", std::string("zeros")}},
+                            .device = graph_.node(trained_[0].variable.node).device})};
+  }
+
+  void differentiate() {
+    std::vector<Output> by;
+    for (const Trained& trained : trained_) by.push_back(trained.by);
+    const std::vector<Output> gradients = graph::addGradients(graph_, loss_, by);
+    DTF_CHECK(gradients.size() == trained_.size());
+    for (size_t i = 0; i < gradients.size(); ++i) trained_[i].gradient = gradients[i];
+  }
+
+  // Clips the gradients where the loss is computed. Returns their norm.
+  Output clip() {
+    std::vector<Output> inputs;
+    std::string sparse;
+    for (size_t i = 0; i < trained_.size(); ++i) {
+      inputs.push_back(trained_[i].gradient);
+      if (!trained_[i].indices) continue;
+      inputs.push_back(*trained_[i].indices);
+      sparse += (sparse.empty() ? "" : ", ") + std::to_string(i);
+    }
+    const NodeId clipped =
+        add("ClipByGlobalNorm", "/clip", std::move(inputs),
+            {{"clip_norm", spec_.clip_by_global_norm}, {"sparse", std::move(sparse)}},
+            graph_.node(loss_.node).device);
+    int32_t at = 0;
+    for (Trained& trained : trained_) trained.gradient = {clipped, at++};
+    return {clipped, at};
+  }
+
+  // Returns the update of one variable, by its optimizer, on its device.
+  NodeId update(const Trained& trained, Output step) {
+    std::vector<Output> inputs = {trained.variable};
+    for (uint32_t slot = 0; slot < slotCount(spec_); ++slot)
+      inputs.push_back(addSlot(trained.variable, slot));
+    inputs.push_back(trained.gradient);
+    if (trained.indices) inputs.push_back(*trained.indices);
+    inputs.push_back(step);
+    const Node& variable = graph_.node(trained.variable.node);
+    const std::string device = variable.device;
+    return add(trained.indices ? "ApplySparseOptimizer" : "ApplyOptimizer",
+               "/update_" + variable.name, std::move(inputs),
+               {{"optimizer", encodeOptimizer(spec_)}}, device);
+  }
+
+  Output addSlot(Output variable, uint32_t slot) {
+    const Node of = graph_.node(variable.node);  // a copy: adding a node moves the original
+    const std::string suffix = fmt::format("/{}", slotName(spec_, slot));
+    const std::string name = of.name + suffix;
+    if (graph_.find(name) != nullptr)
+      refuseGraph(fmt::format(
+          "the variable '{}' has the slot '{}' already: minimize each variable once, of "
+          "several losses their sum",
+          of.name, name));
+    const std::string& shared = of.attribute<std::string>("shared_name");
+    Attributes attributes = {{"shape", of.outputs[0].shape},
+                             {"initializer", slotInitializer(of, slot)},
+                             {"container", of.attribute<std::string>("container")},
+                             {"shared_name", shared.empty() ? shared : shared + suffix}};
+    if (isMovingAverage(spec_, slot)) attributes.emplace("stream", streamOf(of));
+    return {graph_.addNode({.name = name,
+                            .op = "Variable",
+                            .inputs = {},
+                            .attributes = std::move(attributes),
+                            .device = of.device})};
+  }
+
+  std::string slotInitializer(const Node& variable, uint32_t slot) const {
+    if (isMovingAverage(spec_, slot)) return variable.attribute<std::string>("initializer");
+    const float value = initialSlotValue(spec_, slot);
+    if (value == 0) return "zeros";
+    return fmt::format("{}{}", graph::kConstantInitializer, value);
+  }
+
+  // An average starts as its variable: with the same numbers.
+  int64_t streamOf(const Node& variable) const {
+    const int64_t own = variable.attribute<int64_t>("stream");
+    return own != 0 ? own : graph::variablePlace(graph_, variable.id) + 1;
+  }
+
+  Graph& graph_;
+  const Output loss_;
+  const cluster::OptimizerSpec& spec_;
+  const MinimizeOptions& options_;
+  const std::string name_;
+  std::vector<Trained> trained_;
+};
+
+}  // namespace
+
+Minimized minimize(Graph& graph, Output loss, const cluster::OptimizerSpec& spec,
+                   const MinimizeOptions& options) {
+  validateOptimizer(spec);
+  graph.spec(loss);  // checks that it exists
+  return Minimizer(graph, loss, spec, options).run();
+}
+
+}  // namespace dtf::optimizer

@@ -1,0 +1,46 @@
+#pragma once
+
+// Adds the training of variables to a graph: gradients, clipping, the updates of an optimizer with
+// its slots, and the count of steps.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/cluster/optimizer_spec.h"
+#include "common/graph/graph.h"
+
+namespace dtf::optimizer {
+
+// The counter of steps, as TensorFlow calls it.
+inline constexpr char kGlobalStep[] = "global_step";
+
+struct MinimizeOptions {
+  // Empty: every float32 variable that the loss depends on.
+  std::vector<graph::Output> variables{};
+  std::string prefix{};  // of the names of the nodes that belong to no variable: "critic/"
+  // The name of the counter. It is added, on the device of the first variable, unless the graph has
+  // it.
+  std::string global_step = kGlobalStep;
+};
+
+// The added nodes that a program needs. Value type.
+struct Minimized {
+  graph::Output train;                  // runs one step; int64: the global step after it
+  graph::Output global_step;            // the counter, a variable
+  std::optional<graph::Output> norm{};  // with clip_by_global_norm: the norm before
+};
+
+// Adds one step of `spec` that makes `loss` smaller. It has the bits of a job with one worker, the
+// same variables and the same settings.
+// - Each slot is a variable on the device of its own: "w/Adam", "w/Adam_1", "w/Momentum".
+// - A table that only one Gather reads gets a sparse update, if updatesRows().
+// - The learning rate follows the global step, which all updates of a step read before it is
+//   counted.
+// Errors: kBadConfig if the loss is no float32 scalar or doesn't depend on one of the variables, if
+// a variable has slots already, if `global_step` names another node, or for settings that don't
+// work. After an error the graph may hold unused nodes.
+Minimized minimize(graph::Graph& graph, graph::Output loss, const cluster::OptimizerSpec& spec,
+                   const MinimizeOptions& options = {});
+
+}  // namespace dtf::optimizer

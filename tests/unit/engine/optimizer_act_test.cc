@@ -1,0 +1,91 @@
+// Single updates; tests/conformance/optimizers_test.cc compares each optimizer with a job's.
+
+#include "common/engine/optimizer_act.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "tests/unit/graph/error_text.h"
+
+namespace dtf::engine {
+namespace {
+
+using graph::Output;
+using graph::testing::errorText;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Bytes = std::span<const std::byte>;
+
+// w of 3 elements with one slot.
+class OptimizerActTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<OptimizerAct> update(const std::string& optimizer) {
+    const Output w = b_.variable("w", {3}), slot = b_.variable("w/slot", {3});
+    const graph::Node& node = graph_.node(
+        b_.node("ApplyOptimizer", {w, slot, b_.constant({3}, 1), b_.constant({}, 0, DType::kInt64)},
+                {{"optimizer", optimizer}}, "update"));
+    return std::make_unique<OptimizerAct>(graph_, node);
+  }
+  static std::unique_ptr<Variable> variable(const std::vector<float>& values,
+                                            uint64_t bytes_max = 1 << 20) {
+    auto made = std::make_unique<Variable>("w", graph::TensorSpec{DType::kFloat32, Shape{3}},
+                                           ByteBudget::create(bytes_max, "the test"));
+    if (!values.empty()) made->set(std::as_bytes(std::span<const float>(values)));
+    return made;
+  }
+  static void run(OptimizerAct& act, Variable& w, Variable& slot, int64_t step = 0) {
+    static const std::vector<float> gradient = {1, 2, 3};
+    const std::vector<Variable*> variables = {&w, &slot};
+    const std::vector<Bytes> inputs = {std::as_bytes(std::span<const float>(gradient)),
+                                       std::as_bytes(std::span<const int64_t>(&step, 1))};
+    act.run(variables, inputs);
+  }
+
+  graph::Graph graph_{graph::standardOps()};
+  graph::Builder b_{graph_};
+};
+
+TEST_F(OptimizerActTest, ChangesTheVariableAndItsSlotInPlace) {
+  const auto act = update("momentum learning_rate=1 momentum=0.5");
+  const auto w = variable({1, 1, 1}), slot = variable({2, 0, 0});
+  run(*act, *w, *slot);
+  EXPECT_THAT(slot->read()->as<float>(), ElementsAre(2, 2, 3));
+  EXPECT_THAT(w->read()->as<float>(), ElementsAre(-1, -1, -2));
+}
+
+TEST_F(OptimizerActTest, TheRateIsThatOfTheStep) {
+  const auto act =
+      update("momentum learning_rate=1 schedule=exponential decay_steps=1 decay_rate=0.5");
+  const auto w = variable({0, 0, 0}), slot = variable({0, 0, 0});
+  run(*act, *w, *slot, 2);
+  EXPECT_THAT(w->read()->as<float>(), ElementsAre(-0.25F, -0.5F, -0.75F));
+  EXPECT_THAT(errorText([&] { run(*act, *w, *slot, -1); }),
+              AllOf(HasSubstr("'update' (ApplyOptimizer)"), HasSubstr("the step is -1")));
+  EXPECT_THAT(errorText([&] { run(*act, *w, *slot, int64_t{1} << 32); }), HasSubstr("from 0 to"));
+}
+
+TEST_F(OptimizerActTest, WithoutRoomNothingHasChanged) {
+  const auto act = update("momentum learning_rate=1");
+  const auto w = variable({1, 1, 1}), slot = variable({0, 0, 0}, 12);
+  const Variable::Value held = slot->read();  // so its next value needs room
+  EXPECT_THAT(errorText([&] { run(*act, *w, *slot); }), HasSubstr("the test"));
+  EXPECT_THAT(w->read()->as<float>(), ElementsAre(1, 1, 1));
+}
+
+TEST_F(OptimizerActTest, ASlotWithoutAValueIsNamed) {
+  const auto act = update("momentum");
+  const auto w = variable({1, 1, 1}), slot = variable({});
+  EXPECT_THAT(errorText([&] { run(*act, *w, *slot); }), HasSubstr("has no value yet"));
+  EXPECT_THAT(w->read()->as<float>(), ElementsAre(1, 1, 1));
+}
+
+TEST_F(OptimizerActTest, SettingsThatDoNotWorkAreNamedWithTheNode) {
+  EXPECT_THAT(errorText([&] { update("momentom"); }),
+              AllOf(HasSubstr("'update' (ApplyOptimizer)"), HasSubstr("did you mean 'momentum'?")));
+}
+
+}  // namespace
+}  // namespace dtf::engine

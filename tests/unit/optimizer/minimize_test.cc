@@ -1,0 +1,126 @@
+#include "common/optimizer/minimize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "common/optimizer/optimizer_text.h"
+#include "tests/unit/graph/error_text.h"
+
+namespace dtf::optimizer {
+namespace {
+
+using graph::Node;
+using graph::Output;
+using graph::testing::errorText;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// loss = sum(w * x) + sum(rows of t): w on ps/1, t a table.
+class MinimizeTest : public ::testing::Test {
+ protected:
+  MinimizeTest() {
+    Output w, t;
+    {
+      const auto there = b_.deviceScope("/job:ps/task:1");
+      w = b_.variable("w", Shape{3}, "he_normal");
+    }
+    t = b_.variable("t", Shape{9, 2});
+    const Output x = b_.placeholder("x", DType::kFloat32, Shape{3});
+    const Output ids = b_.placeholder("ids", DType::kInt32, Shape{4});
+    loss_ = b_.add(b_.sum(b_.mul(w, x)), b_.sum(b_.gather(t, ids)));
+    w_ = w;
+  }
+  Minimized minimized(const std::string& optimizer, const MinimizeOptions& options = {}) {
+    return minimize(graph_, loss_, decodeOptimizer(optimizer), options);
+  }
+  const Node& node(const std::string& name) const {
+    const Node* const found = graph_.find(name);
+    EXPECT_NE(found, nullptr) << name;
+    return found == nullptr ? graph_.nodes()[0] : *found;
+  }
+
+  graph::Graph graph_{graph::standardOps()};
+  graph::Builder b_{graph_};
+  Output loss_, w_;
+};
+
+TEST_F(MinimizeTest, SlotsAreVariablesBesideTheirOwn) {
+  const Minimized made = minimized("adam");
+  EXPECT_EQ(node("w/Adam").device, "/job:ps/task:1");
+  EXPECT_EQ(node("w/Adam_1").outputs, node("w").outputs);
+  EXPECT_EQ(node("t/Adam").op, "Variable");
+  EXPECT_EQ(graph_.node(made.train.node).name, "Adam");
+  EXPECT_EQ(graph_.node(made.global_step.node).name, "global_step");
+  EXPECT_EQ(node("global_step").device, "/job:ps/task:1") << "of the first variable";
+  EXPECT_EQ(node("Adam/update_w").op, "ApplyOptimizer");
+  EXPECT_EQ(node("Adam/update_t").op, "ApplySparseOptimizer");
+  EXPECT_FALSE(made.norm);
+}
+
+TEST_F(MinimizeTest, SlotsStartAsThoseOfAJob) {
+  minimized("adagrad initial_accumulator_value=0.25 moving_average.decay=0.9");
+  EXPECT_EQ(node("w/Adagrad").attribute<std::string>("initializer"), "constant=0.25");
+  const Node& average = node("w/ExponentialMovingAverage");
+  EXPECT_EQ(average.attribute<std::string>("initializer"), "he_normal");
+  EXPECT_EQ(average.attribute<int64_t>("stream"), 1) << "the numbers of w, the first variable";
+  EXPECT_EQ(node("t/ExponentialMovingAverage").attribute<int64_t>("stream"), 2);
+}
+
+TEST_F(MinimizeTest, ClipsAllGradientsByOneNorm) {
+  const Minimized made = minimized("momentum clip_by_global_norm=1");
+  ASSERT_TRUE(made.norm);
+  const Node& clip = node("Momentum/clip");
+  EXPECT_EQ(clip.attribute<std::string>("sparse"), "1");
+  EXPECT_EQ(made.norm->index, 2);
+  EXPECT_EQ(node("Momentum/update_w").inputs.at(2), (Output{clip.id, 0}));
+}
+
+TEST_F(MinimizeTest, ATableIsDenseWhereItsUpdateNeedsTheWhole) {
+  minimized("momentum weight_decay=0.1");
+  EXPECT_EQ(node("Momentum/update_t").op, "ApplyOptimizer");
+}
+
+TEST_F(MinimizeTest, ATableThatIsReadOtherwiseIsDense) {
+  loss_ = b_.add(loss_, b_.sum({node("t").id}));
+  minimized("momentum");
+  EXPECT_EQ(node("Momentum/update_t").op, "ApplyOptimizer");
+}
+
+TEST_F(MinimizeTest, TrainsTheListedVariablesAlone) {
+  minimized("momentum", {.variables = {w_}, .prefix = "critic/", .global_step = "steps"});
+  EXPECT_EQ(node("critic/Momentum/update_w").op, "ApplyOptimizer");
+  EXPECT_EQ(graph_.find("t/Momentum"), nullptr);
+  EXPECT_EQ(node("steps").outputs[0].dtype, DType::kInt64);
+}
+
+TEST_F(MinimizeTest, ASecondLossMaySharesTheCounter) {
+  const Minimized one = minimized("momentum", {.variables = {w_}});
+  const Minimized two = minimized("momentum", {.variables = {{node("t").id}}});
+  EXPECT_EQ(one.global_step, two.global_step);
+  EXPECT_NE(one.train, two.train);
+}
+
+TEST_F(MinimizeTest, MistakesAreNamed) {
+  const Output x{node("x").id};
+  EXPECT_THAT(errorText([&] { minimized("momentum", {.variables = {x}}); }),
+              AllOf(HasSubstr("'x' (Placeholder)"), HasSubstr("no float32 Variable")));
+  EXPECT_THAT(errorText([&] {
+                minimized("momentum", {.variables = {w_, w_}});
+              }),
+              HasSubstr("'w' is listed twice"));
+  EXPECT_THAT(errorText([&] { minimized("momentum", {.variables = {w_}, .global_step = "x"}); }),
+              HasSubstr("'x' (Placeholder) can't count steps"));
+  EXPECT_THAT(errorText([&] { minimize(graph_, x, decodeOptimizer("momentum")); }),
+              HasSubstr("depends on no variable"));
+  const Output other = b_.variable("other", Shape{3});
+  EXPECT_THAT(errorText([&] { minimized("momentum", {.variables = {other}}); }),
+              HasSubstr("does not depend on 'other'"));
+  minimized("momentum", {.variables = {w_}});
+  EXPECT_THAT(errorText([&] { minimized("momentum", {.variables = {w_}}); }),
+              AllOf(HasSubstr("'w/Momentum' already"), HasSubstr("each variable once")));
+}
+
+}  // namespace
+}  // namespace dtf::optimizer
