@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "common/base/file.h"
 #include "tests/e2e/cluster_fixture.h"
 
 namespace dtf::testing {
@@ -204,6 +205,33 @@ TEST_F(ExamplesTest, AModelThatWasTrainedIsApplied) {
   EXPECT_NEAR(line["probabilities"][static_cast<size_t>(predicted_class)].asDouble(),
               std::stod(here.substr(2)), 1e-6)  // the digits that are printed
       << predicted;
+}
+
+// A run that went on has the bits of an undisturbed one, may go on elsewhere, and dtf-launch
+// exports it.
+TEST_F(ExamplesTest, ATrainingGoesOnFromItsCheckpointWithTheSameBits) {
+  const std::string one = folder_.path() + "/runs/digits/checkpoints";
+  const std::string two = folder_.path() + "/other";
+  EXPECT_THAT(said({"softmax_digits", one, "60"}), HasSubstr("saved " + one + "/step-60\n"));
+  const std::string text = said({"softmax_digits", one, "150"});
+  EXPECT_THAT(text, AllOf(HasSubstr("going on from " + one + "/step-60\n"),
+                          HasSubstr("accuracy 1.00"), HasSubstr("/step-150\n")));
+  said({"softmax_digits", two, "150"});
+  const std::string shard = "/step-150/shard-0-of-1.safetensors";
+  EXPECT_EQ(readFile(one + shard, 1 << 20), readFile(two + shard, 1 << 20));
+  EXPECT_THAT(said({"softmax_digits", two, "200", target(1)}),
+              AllOf(HasSubstr("going on from " + two + "/step-150\n"), HasSubstr("accuracy 1.00"),
+                    HasSubstr("/step-200\n")));
+  const std::string file = folder_.write(
+      "digits.yaml",
+      "job: digits\nrun_dir: " + folder_.path() +
+          "/runs/digits\ncluster: {ps: [\"localhost:auto\"], worker: [\"localhost:auto\"]}\n"
+          "train:\n  model: {input: {shape: [28, 28, 1]}, layers: [flatten: , dense: {units: 10, "
+          "name: softmax}], loss: sparse_categorical_crossentropy}\n"
+          "  optimizer: {adam: {}}\n  steps: 200\n");
+  EXPECT_THAT(said({environment("DTF_BUILD_ROOT") + "/launcher/dtf-launch", "export", file, "--to",
+                    folder_.path() + "/digits.safetensors"}),
+              HasSubstr("step 150: 2 variables in "));
 }
 
 // A row may give its columns in any order.

@@ -219,6 +219,39 @@ dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t fee
  * once its kernels have ended. Later steps are unaffected. */
 dtf_code dtf_session_abort(dtf_session* session, const char* why);
 
+/* ---- checkpoints of a session's variables, in the format of jobs */
+
+typedef struct dtf_saver_options {
+  size_t size;     /* sizeof(dtf_saver_options): later versions have more fields */
+  const char* job; /* the name in the checkpoint, by which a job goes on from it; NULL: "graph" */
+  const char* global_step; /* name of the counter of steps; NULL: "global_step" */
+  int64_t max_to_keep;     /* newest checkpoints in a folder; 0: 5; -1: all */
+} dtf_saver_options;
+
+typedef struct dtf_saver dtf_saver;
+
+dtf_code dtf_saver_new(const dtf_saver_options* options, dtf_saver** made); /* may be NULL */
+void dtf_saver_free(dtf_saver* saver);
+
+/* Saves all variables of the session's graph, with slots and counters, as they are in one step, in
+ * `folder`/step-N, and removes the oldest beyond max_to_keep. The folder and its parents are made.
+ * N is the global step; without such a counter it is `step`, which is otherwise ignored. A folder
+ * has one saver at a time. `path` receives the path with its 0, up to `room` bytes, and `bytes` its
+ * size; both may be NULL. DTF_TRAINING_FAILED: a value isn't finite. DTF_CANNOT_WRITE: the disk, or
+ * a checkpoint of that step with other values. */
+dtf_code dtf_saver_save(dtf_saver* saver, dtf_session* session, const char* folder, uint64_t step,
+                        char* path, size_t room, size_t* bytes);
+/* Sets all variables of the session's graph from a checkpoint, folder/step-N, or from the newest
+ * whole one in a folder. `step`, which may be NULL, receives its global step. A job's checkpoint
+ * will do. DTF_BAD_DATA: there is none, or it is damaged. DTF_BAD_CONFIG: it lacks a variable, or
+ * has it with another shape; the message has a line for each. */
+dtf_code dtf_saver_restore(dtf_saver* saver, dtf_session* session, const char* path,
+                           uint64_t* step);
+/* Returns the path of the newest whole checkpoint in a folder as above; an empty text if there is
+ * none. */
+dtf_code dtf_saver_latest(dtf_saver* saver, const char* folder, char* path, size_t room,
+                          size_t* bytes);
+
 /* ---- models trained by `dtf-launch` */
 
 typedef struct dtf_model dtf_model;

@@ -1,0 +1,88 @@
+#include "common/train/graph_saver.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/api/guarded.h"
+#include "common/api/handles.h"
+#include "common/base/error.h"
+
+struct dtf_saver {
+  dtf::train::GraphSaver saver;
+};
+
+using dtf::api::guarded;
+
+namespace {
+
+// Reads options of any size: the program may be compiled for another version.
+dtf::train::GraphSaverOptions saverOptions(const dtf_saver_options* options) {
+  dtf::train::GraphSaverOptions wanted;
+  if (options == nullptr) return wanted;
+  dtf_saver_options given{};
+  if (options->size < sizeof(options->size) || options->size > sizeof(given))
+    throw dtf::Error(dtf::ErrorCode::kUsage,
+                     "dtf_saver_options.size is " + std::to_string(options->size) + ", not " +
+                         std::to_string(sizeof(given)) +
+                         " or less: set it, or build with the headers of this libdtf");
+  std::memcpy(&given, options, options->size);
+  if (given.job != nullptr) wanted.job = given.job;
+  if (given.global_step != nullptr) wanted.global_step = given.global_step;
+  if (given.max_to_keep < -1 || given.max_to_keep > UINT32_MAX)
+    throw dtf::Error(dtf::ErrorCode::kUsage,
+                     "max_to_keep is " + std::to_string(given.max_to_keep) +
+                         ", but must be a number of checkpoints, 0 for 5, or -1 for all");
+  if (given.max_to_keep != 0)
+    wanted.max_to_keep = given.max_to_keep < 0 ? 0 : static_cast<uint32_t>(given.max_to_keep);
+  if (wanted.job.empty() || wanted.global_step.empty())
+    throw dtf::Error(dtf::ErrorCode::kUsage, "a saver's job and global_step have names");
+  return wanted;
+}
+
+void giveText(const std::string& text, char* to, size_t room, size_t* bytes) {
+  if (bytes != nullptr) *bytes = text.size() + 1;
+  if (to != nullptr) std::memcpy(to, text.c_str(), std::min(room, text.size() + 1));
+}
+
+}  // namespace
+
+dtf_code dtf_saver_new(const dtf_saver_options* options, dtf_saver** made) {
+  return guarded([&] {
+    auto saver = std::make_unique<dtf_saver>(
+        dtf_saver{dtf::train::GraphSaver(dtf::realFileSystem(), saverOptions(options))});
+    *made = saver.release();
+  });
+}
+
+void dtf_saver_free(dtf_saver* saver) {
+  delete saver;
+}
+
+dtf_code dtf_saver_save(dtf_saver* saver, dtf_session* session, const char* folder, uint64_t step,
+                        char* path, size_t room, size_t* bytes) {
+  return guarded([&] {
+    const std::filesystem::path saved =
+        saver->saver.save(dtf::api::sessionOf(*session), folder, step);
+    DTF_CHECK(!saved.empty());
+    giveText(saved.string(), path, room, bytes);
+  });
+}
+
+dtf_code dtf_saver_restore(dtf_saver* saver, dtf_session* session, const char* path,
+                           uint64_t* step) {
+  return guarded([&] {
+    const uint64_t restored = saver->saver.restore(dtf::api::sessionOf(*session), path);
+    if (step != nullptr) *step = restored;
+  });
+}
+
+dtf_code dtf_saver_latest(dtf_saver* saver, const char* folder, char* path, size_t room,
+                          size_t* bytes) {
+  return guarded([&] {
+    const std::optional<std::filesystem::path> latest = saver->saver.latest(folder);
+    giveText(latest ? latest->string() : std::string(), path, room, bytes);
+  });
+}
