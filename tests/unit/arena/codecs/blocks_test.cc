@@ -41,7 +41,7 @@ TEST(BlockCodec, ACutVariableHasTheBlocksOfAWholeOne) {
   }
 }
 
-// Of a block with a value that is no number, at least that one arrives as none: a diverged job must
+// A value that is no number arrives as none, at least it alone of its block: a diverged job must
 // not look sound. The residual is a number again.
 TEST(BlockCodec, NoNumbersArriveAsNone) {
   for (const CodecSpec& each : {CodecSpec(CodecKind::kInt8), CodecSpec(CodecKind::kTopK, 0.02)}) {
