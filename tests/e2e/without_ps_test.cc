@@ -339,7 +339,8 @@ TEST_F(WithoutPsTest, WithoutTheChiefThatAPersonEndedNobodyTrainsOn) {
   workers_[0]->signal(SIGTERM);
   const ProcessResult chief = workers_[0]->wait(kEnd);
   EXPECT_EQ(chief.exit_code, 128 + SIGTERM) << chief.err;
-  EXPECT_EQ(chief.err.find("event=failure_not_told"), std::string::npos) << chief.err;
+  // A host may reply that the job has ended already.
+  EXPECT_EQ(chief.err.find("reason=\"no reply for"), std::string::npos) << chief.err;
   for (const int other : {1, 2}) {
     const ProcessResult result = workers_[static_cast<size_t>(other)]->wait(kEnd);
     EXPECT_EQ(result.exit_code, 69) << result.err;
