@@ -219,7 +219,7 @@ TEST_F(DataCallsTest, APullThatNobodyKeepsFromItsAnswerHasADeadline) {
   EXPECT_EQ(errorOf(kj::mv(waits)).code(), ErrorCode::kDeadline);
 }
 
-// As where a chief that has saved nothing goes on to its last evaluation.
+// A chief that has saved nothing goes on to its last evaluation.
 TEST_F(DataCallsTest, CallsAfterTheLossOfAPsFailWithItsReason) {
   ps_[1].hangs = "pull";
   auto waits = data_->pull().eagerlyEvaluate(nullptr);
