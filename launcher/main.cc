@@ -254,17 +254,23 @@ void settlePlacement(cluster::JobSpec& job, Options& options, Origin& origin, St
   if (starts) check.pass(job, marks, report);
 }
 
-int run(Options options) {
+// Runs a verb without a job. nullopt: the verb needs one.
+std::optional<int> runWithoutJob(const Options& options) {
   if (options.answer) {
     print(*options.answer);
     return 0;
   }
-  // For messages that no console writes, and for the programs that this one starts.
-  if (options.color == ColorMode::kNever) ::setenv("NO_COLOR", "1", 1);
   if (options.verb == Verb::kKeys) return keys(options);
   if (options.verb == Verb::kInit) return initJob(options);
   if (options.verb == Verb::kRuns) return runs(options);
   if (options.verb == Verb::kCompare) return compare(options);
+  return std::nullopt;
+}
+
+int run(Options options) {
+  // For messages that no console writes, and for the programs that this one starts.
+  if (options.color == ColorMode::kNever) ::setenv("NO_COLOR", "1", 1);
+  if (const std::optional<int> status = runWithoutJob(options)) return *status;
   takeTfConfig(options);
   yaml::Report report;
   cluster::JobMarks marks;
