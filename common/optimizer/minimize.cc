@@ -88,7 +88,7 @@ class Minimizer {
     const Output step{add("ReadVariable", "/step", {made.global_step})};
     std::vector<NodeId> updates;
     for (const Trained& trained : trained_) updates.push_back(update(trained, step));
-    const std::string& device = graph_.node(made.global_step.node).device;
+    const std::string device = graph_.node(made.global_step.node).device;  // adding a node moves it
     const Output one{add("Const", "/one", {},
                          {{"dtype", DType::kInt64}, {"shape", Shape()}, {"value", 1.0}}, device)};
     made.train = {add("AssignAdd", "", {made.global_step, one}, {}, device, std::move(updates))};
