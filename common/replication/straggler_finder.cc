@@ -141,8 +141,12 @@ bool StragglerFinder::isSlowStill(uint32_t rank, Scale scale) const {
 }
 
 // Whether the rank's own time of a whole step is longer than the others': one that is slow at each
-// batch may have fewer of them.
+// batch may have fewer of them. With equal numbers of batches the comparison by batch decides alone.
 bool StragglerFinder::isAwaited(uint32_t rank) const {
+  const auto has_as_many = [this, rank](const Worker& of) {
+    return of.batches == workers_[rank].batches;
+  };
+  if (std::ranges::all_of(workers_, has_as_many)) return true;
   const auto of_step = [](const Worker& of) { return median(of.own, kSteps) * of.batches; };
   return of_step(workers_[rank]) > ofOthers(rank, of_step);
 }
