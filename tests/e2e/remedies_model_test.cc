@@ -243,17 +243,4 @@ TEST_F(RemediesModelTest, OfSet) {
   expectRemedies(kImageJob, {}, remediesOfSet());
 }
 
-// A file without a cluster in the cluster file's place: the message names the missing file.
-TEST_F(RemediesModelTest, OfATrainFileInPlaceOfACluster) {
-  Edits wrong{.job = {{kImageJob,
-                       "model:\n  input: {shape: [28, 28, 1]}\n  layers: [flatten, "
-                       "dense: {units: 10}]\n  loss: sparse_categorical_crossentropy\n"
-                       "data: {train: {format: digits, count: 20}, batch_size: 2}\n"}}};
-  expectRemedies(kImageJob, {},
-                 {{"and --set train=",
-                   wrong,
-                   {.files = {{"cluster.yaml", "cluster: {worker: [local]}\nrun_dir: run\n"}},
-                    .argv = {"check", "cluster.yaml", "--set", "train=job.yaml"}}}});
-}
-
 }  // namespace dtf::testing

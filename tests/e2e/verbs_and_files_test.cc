@@ -314,10 +314,11 @@ TEST_F(VerbsAndFilesTest, EachFormatOfDataAnswersOfEachKindOfFile) {
       {"cifar100", {"files: [FILE]", "[32, 32, 3]"}},
       {"csv", {"files: [FILE], label_column: y", "[2]"}},
       {"npy", {"features: FILE, labels: FILE", "[2]"}},
+      {"libsvm", {"files: [FILE]", "[2]"}},
       {"npz", {"archive: FILE, features: x, labels: y", "[2]"}},
       {"images", {"folder: FILE", "[8, 8, 3]"}}};
   const std::string reference = run({"--help-config"}).said;
-  const std::regex words("\n  format +([a-z0-9|]+), required");
+  const std::regex words("\n  format +([a-z0-9|]+),\\s+required");
   std::smatch match;
   ASSERT_TRUE(std::regex_search(reference, match, words));
   std::string known;

@@ -136,6 +136,7 @@ void addTrainPlaces(std::vector<KeyPlace>& places) {
                     {}});
   places.push_back({&kReplication, trainWith("replication: @"), {}});
   places.push_back({&kReplication, trainWith("replication: @"), {{"mode", "sync"}}});
+  places.push_back({&kTransfer, trainWith("replication: {transfer: @}"), {}});
   places.push_back(
       {&kReplication, trainWith("replication: @"), {{"mode", "bounded"}, {"staleness", "1"}}});
   places.push_back({&kPlacement, trainWith("placement: @"), {}});
