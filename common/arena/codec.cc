@@ -72,7 +72,7 @@ ShardRanges rangesOf(const CodecSpec& codec, const ParameterLayout& layout, uint
   ShardRanges ranges;
   for (const Slice& slice : layout.shards.at(ps_task).slices) {
     const VariableInfo& variable = layout.variables.at(slice.variable);
-    if (variable.is_sparse) continue;
+    if (variable.is_sparse || slice.count == 0) continue;
     const bool is_small = codec.isLossy() && variable.shape.elements() < kLossyFromElements;
     std::vector<ElementRange>& list = variable.momentum || is_small ? ranges.exact : ranges.slices;
     list.push_back({slice.offset, slice.offset + slice.count});

@@ -50,10 +50,11 @@ inline constexpr uint64_t kCodecBlock = 1024;
 // an error in one of them moves a whole channel.
 inline constexpr int64_t kLossyFromElements = 1024;
 
-// The variables of a shard, as a codec sees them: ranges of its arena, ascending, disjoint.
+// The variables of a shard, as a codec sees them: ranges of its arena, ascending, disjoint. Without
+// any, the arena is one variable.
 struct ShardRanges {
   std::vector<ElementRange> exact{};   // always sent as float32
-  std::vector<ElementRange> slices{};  // the others; of one variable each. Empty: one, of the rest
+  std::vector<ElementRange> slices{};  // the others; of one variable each
 };
 
 // Returns the ranges of a shard. Slices of variables with a momentum are exact: rounding would

@@ -13,6 +13,11 @@ EncodedGradient::EncodedGradient(const Codec& codec) : codec_(codec) {
   std::fill_n(residual_.as<float>(), codec.stateElements(), 0.0F);
 }
 
+void EncodedGradient::follow(uint64_t epoch) {
+  if (std::exchange(epoch_, epoch) == epoch || !codec_.hasState()) return;
+  std::fill_n(residual_.as<float>(), codec_.stateElements(), 0.0F);
+}
+
 // Makes bytes() those of the gradient, or room for them.
 void EncodedGradient::take(Gradient gradient) {
   gradient_ = std::move(gradient);

@@ -22,6 +22,10 @@ class EncodedGradient {
  public:
   explicit EncodedGradient(const Codec& codec);
 
+  // Drops the residual if the job has gone back to an earlier cut since the last call: it belongs to
+  // gradients that have no effect any more. Between exchanges.
+  void follow(uint64_t epoch);
+
   // Encodes the whole gradient.
   void write(Gradient gradient);
 
@@ -46,6 +50,7 @@ class EncodedGradient {
   Gradient gradient_;
   std::shared_ptr<Buffer> buffer_;
   Buffer residual_;
+  uint64_t epoch_ = 0;  // of the last follow()
   std::span<const std::byte> bytes_;
   std::shared_ptr<const void> owner_;
   uint64_t written_ = 0;      // elements, when it is written piece by piece

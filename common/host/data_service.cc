@@ -263,6 +263,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
               26 + 2 * wire::arenaChunks(elements, options_.chunk_bytes) + form.rows.counts.size(),
               0});
           wire::encodeStepState(reply.state, results.initState());
+          form.epoch = reply.state.epoch;
           if (elements > 0) sendParameters(results, reply.parameters, form);
         })
         .attach(kj::defer([this] {

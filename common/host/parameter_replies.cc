@@ -47,10 +47,11 @@ wire::ArenaPart ParameterReplies::leadingPart(
   if (form.is_exact) return host_.encodedParameters().of(parameters, *exact_);
   const bool is_whole = form.rows.isWhole();
   if (const arena::ChangeCodec* const change = codecs_.change()) {
+    const ChangedParameters::Version version{parameters, form.epoch};
     const std::optional<ChangedParameters::Sent> sent =
-        host_.changedParameters().changeFor(rank_, form.base, parameters, *change);
+        host_.changedParameters().changeFor(rank_, form.base, version, *change);
     reply.is_changed = sent.has_value();
-    reply.base = sent ? sent->base : host_.changedParameters().sentWhole(rank_, parameters);
+    reply.base = sent ? sent->base : host_.changedParameters().sentWhole(rank_, version);
     if (sent) return sent->part;
   }
   return host_.encodedParameters().of(parameters, is_whole ? codecs_.whole() : codecs_.dense());

@@ -1,6 +1,6 @@
 #pragma once
 
-// The parameters that a worker's calls are answered with.
+// Encodes parameters for the replies to one worker.
 
 #include <cstdint>
 #include <memory>
@@ -20,6 +20,7 @@ struct ReplyForm {
   arena::RowSet rows{};   // of sparse variables
   uint64_t base = 0;      // see PsData.exchange in ps.capnp
   bool is_exact = false;  // as float32, and no base of later changes
+  uint64_t epoch = 0;     // of the reply
 };
 
 // The parameters of a reply, in the order in which they are sent.

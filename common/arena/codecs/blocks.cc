@@ -36,18 +36,6 @@ DTF_VECTOR_KERNEL void addChangeKernel(const float* base, const float* DTF_RESTR
   for (uint64_t i = 0; i < n; ++i) next[i] = numberOr0(base[i]) + change[i];
 }
 
-// Returns the ranges of `elements` elements that are in none of `taken`, which are ascending.
-std::vector<ElementRange> complementOf(const std::vector<ElementRange>& taken, uint64_t elements) {
-  std::vector<ElementRange> others;
-  uint64_t end = 0;
-  for (const ElementRange& range : taken) {
-    if (range.begin > end) others.push_back({end, range.begin});
-    end = range.end;
-  }
-  if (elements > end) others.push_back({end, elements});
-  return others;
-}
-
 }  // namespace
 
 BlockCodec::BlockCodec(uint64_t block, BlockBytes block_bytes, uint64_t elements,
@@ -58,9 +46,8 @@ BlockCodec::BlockCodec(uint64_t block, BlockBytes block_bytes, uint64_t elements
       elements_(elements) {
   DTF_CHECK(block > 0 && kCodecBlock % block == 0);
   for (const ElementRange& range : ranges.exact) runs_.push_back({range, 0, true});
-  for (const ElementRange& range :
-       ranges.slices.empty() ? complementOf(ranges.exact, elements) : ranges.slices)
-    runs_.push_back({range, 0, false});
+  for (const ElementRange& range : ranges.slices) runs_.push_back({range, 0, false});
+  if (runs_.empty() && elements > 0) runs_.push_back({{0, elements}, 0, false});
   std::ranges::sort(runs_, {}, [](const Run& run) { return run.elements.begin; });
   uint64_t end = 0;
   for (Run& run : runs_) {
@@ -201,7 +188,8 @@ void BlockCodec::encodeChange(const float* values, const float* base, std::byte*
                                   next + begin);
     }
   }
-  const uint64_t end = runs_.empty() ? 0 : runEnd(runs_.back());
+  if (runs_.empty()) return;
+  const uint64_t end = runEnd(runs_.back());
   std::memset(to + end, 0, bytes_ - end);
 }
 

@@ -204,7 +204,7 @@ void PsDataLink::readParameters(const Response& response, Received& received) {
     if (std::exchange(each.base, 0) != 0) base = each.assembled.template as<float>();
   if (!response.getChanged()) base = nullptr;
   if (response.getChanged() && (base == nullptr || codecs_.change() == nullptr))
-    throw Error(ErrorCode::kBadData, peer_ + " sent a change of parameters that nobody has");
+    throw Error(ErrorCode::kBadData, peer_ + " sent a change, but this worker named no parameters");
   if (response.getRows().size() > 0) {
     reader_.readRows(response.getParameters(), response.getRows(), wanted_, base,
                      received.assembled);
@@ -226,6 +226,7 @@ replication::StepState PsDataLink::take(capnp::Response<Results>&& response, Rec
                                         bool more_batches) {
   return net::bridgeErrors([&] {
     const replication::StepState state = decodeStepState(response.getState());
+    if constexpr (kIsOfTraining<Results>) encoded_.follow(state.epoch);
     if (state.outcome == replication::Outcome::kQueued) {
       if (!more_batches)
         throw Error(ErrorCode::kInternal,

@@ -23,7 +23,7 @@ namespace dtf::arena {
 namespace {
 
 constexpr uint64_t kDense = 48, kAll = 128;
-const ShardRanges kStatistics{{{5, 8}, {9, 10}, {46, 48}}};
+const ShardRanges kStatistics{{{5, 8}, {9, 10}, {46, 48}}, {{0, 5}, {8, 9}, {10, 46}}};
 // Two variables of whole blocks and a rest, a small one between them, and padding before each.
 constexpr uint64_t kBlocks = 3008;
 const ShardRanges kVariables{{{1312, 1320}}, {{0, 1300}, {1328, 3000}}};

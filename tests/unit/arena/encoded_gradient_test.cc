@@ -47,7 +47,7 @@ std::vector<float> fractions(size_t n) {
 }
 
 // Ranges of odd sizes, one of them at the end.
-const ShardRanges kKeptRanges{{{5, 8}, {9, 10}, {3'000, 3'002}}};
+const ShardRanges kKeptRanges{{{5, 8}, {9, 10}, {3'000, 3'002}}, {{0, 5}, {8, 9}, {10, 3'000}}};
 
 const std::vector<CodecSpec> kEachCodec = {
     CodecKind::kFloat32, CodecKind::kBFloat16, CodecKind::kInt8, {CodecKind::kTopK, 0.01}};
@@ -104,6 +104,24 @@ TEST(EncodedGradient, ThatLosesHasItsResidualAddedToTheNext) {
     for (size_t i = 0; i < values.size(); ++i)
       EXPECT_NEAR(sum[i], kSteps * values[i], 0.1) << codec->name() << " " << i;
   }
+}
+
+TEST(EncodedGradient, AResidualEndsWhenTheJobGoesBack) {
+  const std::vector<float> values = fractions(2'048);
+  const auto codec = makeCodec({CodecKind::kTopK, 0.01}, values.size(), {});
+  EncodedGradient encoded(*codec), anew(*codec);
+  encoded.follow(1);
+  encoded.write({values, nullptr});
+  encoded.follow(2);
+  encoded.write({values, nullptr});
+  anew.write({values, nullptr});
+  const auto bytesOf = [](const EncodedGradient& of) {
+    return std::vector<std::byte>(of.bytes().begin(), of.bytes().end());
+  };
+  EXPECT_EQ(bytesOf(encoded), bytesOf(anew));
+  encoded.follow(2);
+  encoded.write({values, nullptr});
+  EXPECT_NE(bytesOf(encoded), bytesOf(anew)) << "the residual of the step before";
 }
 
 }  // namespace

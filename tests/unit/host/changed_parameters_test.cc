@@ -30,12 +30,12 @@ class ChangedParametersTest : public ::testing::Test {
   }
   // Answers a call of the worker. Returns whether it was a change.
   bool answer(Worker& worker, const Version& parameters) {
-    const auto sent = changed_.changeFor(worker.rank, worker.base, parameters, *codec_);
+    const auto sent = changed_.changeFor(worker.rank, worker.base, {parameters, epoch_}, *codec_);
     if (sent) {
       codec_->applyChange(sent->part.bytes, worker.values.data(), worker.values.data());
       worker.base = sent->base;
     } else {
-      worker.base = changed_.sentWhole(worker.rank, parameters);
+      worker.base = changed_.sentWhole(worker.rank, {parameters, epoch_});
       std::copy_n(parameters->data(), kNumbers, worker.values.begin());
     }
     return sent.has_value();
@@ -51,6 +51,7 @@ class ChangedParametersTest : public ::testing::Test {
       arena::makeChangeCodec(arena::CodecKind::kInt8, kNumbers, {});
   arena::VersionPool pool_{kNumbers, 2};
   ChangedParameters changed_;
+  uint64_t epoch_ = 0;
 };
 
 TEST_F(ChangedParametersTest, AWorkerGetsAllParametersOnceAndChangesFromThenOn) {
@@ -70,11 +71,37 @@ TEST_F(ChangedParametersTest, WorkersWithOneBaseGetOneChangeEncodedOnce) {
   answer(a, first);
   answer(b, first);
   EXPECT_EQ(a.base, b.base);
-  const auto to_a = changed_.changeFor(0, a.base, second, *codec_);
-  const auto to_b = changed_.changeFor(1, b.base, second, *codec_);
+  const auto to_a = changed_.changeFor(0, a.base, {second}, *codec_);
+  const auto to_b = changed_.changeFor(1, b.base, {second}, *codec_);
   ASSERT_TRUE(to_a && to_b);
   EXPECT_EQ(to_a->base, to_b->base);
   EXPECT_EQ(to_a->part.owner, to_b->part.owner);
+}
+
+// A worker that began later has another base; the others' is still one.
+TEST_F(ChangedParametersTest, AnotherBaseBetweenThemDoesNotPartTheOthers) {
+  Worker first{0}, other{1}, last{2};
+  const Version one = parameters(1), two = parameters(2), three = parameters(3);
+  answer(first, one);
+  answer(last, one);
+  answer(first, two);
+  answer(last, two);
+  answer(other, two);
+  for (Worker* worker : {&first, &other, &last}) EXPECT_TRUE(answer(*worker, three));
+  EXPECT_EQ(first.base, last.base);
+  EXPECT_NE(first.base, other.base);
+}
+
+// The parameters of the course that the job has left are no base of the restored ones.
+TEST_F(ChangedParametersTest, AfterGoingBackAllParametersAreSent) {
+  Worker worker;
+  answer(worker, parameters(1));
+  const Version forward = parameters(2), restored = parameters(1);
+  EXPECT_TRUE(answer(worker, forward));
+  ++epoch_;
+  EXPECT_FALSE(answer(worker, restored));
+  EXPECT_EQ(distance(worker, restored), 0);
+  EXPECT_TRUE(answer(worker, parameters(2)));
 }
 
 // As in async training: each has parameters of its own.
@@ -93,7 +120,7 @@ TEST_F(ChangedParametersTest, ARepeatedCallGetsAChangeOfTheSameBase) {
   answer(worker, parameters(1));
   answer(worker, parameters(2));
   const Version third = parameters(3);
-  EXPECT_TRUE(changed_.changeFor(0, worker.base, third, *codec_).has_value()) << "and is lost";
+  EXPECT_TRUE(changed_.changeFor(0, worker.base, {third}, *codec_).has_value()) << "and is lost";
   EXPECT_TRUE(answer(worker, parameters(4)));
   EXPECT_LT(distance(worker, parameters(4)), 0.05);
 }
@@ -107,9 +134,9 @@ TEST_F(ChangedParametersTest, AnUnknownBaseIsAnsweredWithAllParameters) {
   EXPECT_FALSE(answer(anew, first)) << "a new process of the worker";
   EXPECT_FALSE(answer(worker, first)) << "the process before it";
   ChangedParameters restarted;
-  EXPECT_FALSE(restarted.changeFor(0, anew.base, first, *codec_).has_value())
+  EXPECT_FALSE(restarted.changeFor(0, anew.base, {first}, *codec_).has_value())
       << "another process of the ps";
-  EXPECT_NE(restarted.sentWhole(0, first), anew.base);
+  EXPECT_NE(restarted.sentWhole(0, {first}), anew.base);
 }
 
 TEST_F(ChangedParametersTest, ABaseOfAnotherModelIsUnknown) {
@@ -117,7 +144,7 @@ TEST_F(ChangedParametersTest, ABaseOfAnotherModelIsUnknown) {
   answer(worker, parameters(1));
   const auto larger = arena::makeChangeCodec(arena::CodecKind::kInt8, 2 * kNumbers, {});
   arena::VersionPool pool{2 * kNumbers, 1};
-  EXPECT_FALSE(changed_.changeFor(0, worker.base, pool.acquire(0), *larger).has_value());
+  EXPECT_FALSE(changed_.changeFor(0, worker.base, {pool.acquire(0)}, *larger).has_value());
 }
 
 }  // namespace
