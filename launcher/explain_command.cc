@@ -125,9 +125,9 @@ uint64_t psBytes(const cluster::JobSpec& job, const model::ModelTable& table) {
 std::string psMemoryText(const cluster::JobSpec& job, uint64_t bytes) {
   const train::PsCopies copies = train::psCopies(job);
   std::string text = fmt::format(
-      "memory of all {}: {}: {} of parameters twice, {} of the optimizer's slots",
+      "memory of all {}: {}: {} of {} copies of the parameters, {} of the optimizer's slots",
       job.cluster.shardHosts().workers > 0 ? "shards" : "ps", bytesText(copies.all() * bytes),
-      bytesText(copies.values * bytes), bytesText(copies.slots * bytes));
+      bytesText(copies.values * bytes), copies.values, bytesText(copies.slots * bytes));
   if (job.durability.kind == cluster::Durability::kSnapshot)
     text += fmt::format(", {} of two snapshots in /dev/shm", bytesText(copies.durability * bytes));
   if (job.durability.kind == cluster::Durability::kReplica)

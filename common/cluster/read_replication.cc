@@ -82,7 +82,7 @@ void readTransfer(const MapReader& reader, const TaskCounts& counts, Replication
   const YamlNode* const transfer = reader.find("transfer");
   if (transfer != nullptr && dtype != nullptr)
     reader.report().error(dtype->key_place,
-                          "'transfer' says what travels: write {dtype: ...} there, and leave "
+                          "'transfer' and 'transfer_dtype' set the same value: leave "
                           "'transfer_dtype' out");
   if (transfer != nullptr) {
     const MapReader map(*transfer, schema::kTransfer, "transfer", reader.report());
@@ -90,7 +90,7 @@ void readTransfer(const MapReader& reader, const TaskCounts& counts, Replication
     if (map.number("top_k", replication.transfer_top_k)) {
       if (const YamlNode* both = map.find("dtype"))
         reader.report().error(both->key_place,
-                              "the largest gradients travel as float32: leave 'dtype' or 'top_k' "
+                              "'dtype' and 'top_k' exclude each other: leave 'dtype' or 'top_k' "
                               "out");
       replication.transfer_dtype = Dtype::kTopK;
     }

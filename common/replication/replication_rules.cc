@@ -37,7 +37,7 @@ std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec
     return fmt::format("transfer dtype {}", static_cast<int>(spec.transfer_dtype));
   const bool is_share = spec.transfer_top_k > 0 && spec.transfer_top_k <= kTopKMax;
   if (spec.transfer_dtype == Dtype::kTopK ? !is_share : spec.transfer_top_k != 0)
-    return fmt::format("{} of each gradient is sent", spec.transfer_top_k);
+    return fmt::format("top_k is {}, but must be above 0, up to {}", spec.transfer_top_k, kTopKMax);
   if (spec.staleness > 0 && spec.mode != Mode::kBounded)
     return "staleness is only for bounded training";
   if (spec.mode == Mode::kAsync || spec.mode == Mode::kBounded) return std::nullopt;
@@ -75,7 +75,7 @@ std::string transferText(const cluster::ReplicationSpec& spec) {
     case Dtype::kInt8:
       return "int8";
     case Dtype::kTopK:
-      return fmt::format("top_k {:g}", spec.transfer_top_k);
+      return fmt::format("top_k {}", spec.transfer_top_k);
   }
   DTF_CHECK(false);
 }

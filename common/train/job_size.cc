@@ -17,6 +17,16 @@ namespace {
 // In /dev/shm, each with the slots: the newest one that all ps have, and the next.
 constexpr uint64_t kSnapshotCopies = 2;
 
+// Returns the copies of parameters that a ps sends: rounded ones of at most four versions, each
+// half as large; or, with a lossy form, the parameters that its workers have, the same in a sync
+// job without backup workers.
+uint64_t copiesSent(const cluster::ReplicationSpec& replication, uint64_t workers) {
+  if (!replication::recodesTransfers(replication)) return 0;
+  const bool have_the_same = replication.mode == cluster::ReplicationSpec::Mode::kSync &&
+                             replication.replicas_to_aggregate == 0;
+  return replication::isLossy(replication) && !have_the_same ? 2 * workers + 1 : 2;
+}
+
 }  // namespace
 
 PsCopies psCopies(const cluster::JobSpec& job) {
@@ -25,16 +35,10 @@ PsCopies psCopies(const cluster::JobSpec& job) {
   copies.slots = optimizer::slotCount(job.train->optimizer);
   if (job.durability.kind == cluster::Durability::kSnapshot)
     copies.durability = kSnapshotCopies * (1 + copies.slots);
-  // Rounded copies of at most four versions in transfer, each half as large; or the parameters that
-  // the workers have: of the last two steps, or of each one.
-  const cluster::ReplicationSpec& replication = job.train->replication;
-  if (replication::recodesTransfers(replication)) copies.values += 2;
-  if (replication::isLossy(replication) &&
-      replication.mode != cluster::ReplicationSpec::Mode::kSync)
-    copies.values += job.cluster.worker.size();
   // A replica runs the same updates.
   if (job.durability.kind == cluster::Durability::kReplica)
     copies.durability = copies.values + copies.slots;
+  copies.values += copiesSent(job.train->replication, job.cluster.worker.size());
   return copies;
 }
 

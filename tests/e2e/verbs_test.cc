@@ -65,8 +65,9 @@ TEST_F(VerbsTest, ExplainShowsTheModelAndItsPlacementWithoutStartingAnything) {
   EXPECT_EQ(said["ps_memory_bytes"], 2 * 4 * 7850);
   const std::string snapshots =
       verb("explain", {"--set", "durability={snapshot: {every_steps: 10}}"}).out;
-  EXPECT_NE(snapshots.find("memory of all ps: 122.7 KiB: 61.3 KiB of parameters twice, 0 B of the "
-                           "optimizer's slots, 61.3 KiB of two snapshots in /dev/shm\n"),
+  EXPECT_NE(snapshots.find(
+                "memory of all ps: 122.7 KiB: 61.3 KiB of 2 copies of the parameters, 0 B of the "
+                "optimizer's slots, 61.3 KiB of two snapshots in /dev/shm\n"),
             std::string::npos)
       << snapshots;
   EXPECT_EQ(said["threads"].size(), 2u);

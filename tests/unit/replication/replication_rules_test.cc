@@ -117,7 +117,7 @@ TEST(ReplicationRules, EachFormOfTransfersHasANameAndAShareOfFloat32) {
   EXPECT_EQ(transferText(spec), "int8");
   EXPECT_LT(transferShare(spec), 0.27);
   spec.transfer_dtype = kTopK;
-  EXPECT_EQ(replicationFault(spec, 2), "0 of each gradient is sent");
+  EXPECT_EQ(replicationFault(spec, 2), "top_k is 0, but must be above 0, up to 0.5");
   spec.transfer_top_k = 0.01;
   EXPECT_EQ(replicationFault(spec, 2), std::nullopt);
   EXPECT_EQ(transferText(spec), "top_k 0.01");
