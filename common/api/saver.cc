@@ -42,6 +42,14 @@ dtf::train::GraphSaverOptions saverOptions(const dtf_saver_options* options) {
   return wanted;
 }
 
+std::filesystem::path pathOf(const char* text) {
+  if (*text == 0)
+    throw dtf::Error(dtf::ErrorCode::kBadConfig,
+                     "the path of the checkpoints is empty: name their folder, or '.' for the "
+                     "working directory");
+  return text;
+}
+
 void giveText(const std::string& text, char* to, size_t room, size_t* bytes) {
   if (bytes != nullptr) *bytes = text.size() + 1;
   if (to != nullptr) std::memcpy(to, text.c_str(), std::min(room, text.size() + 1));
@@ -65,7 +73,7 @@ dtf_code dtf_saver_save(dtf_saver* saver, dtf_session* session, const char* fold
                         char* path, size_t room, size_t* bytes) {
   return guarded([&] {
     const std::filesystem::path saved =
-        saver->saver.save(dtf::api::sessionOf(*session), folder, step);
+        saver->saver.save(dtf::api::sessionOf(*session), pathOf(folder), step);
     DTF_CHECK(!saved.empty());
     giveText(saved.string(), path, room, bytes);
   });
@@ -74,7 +82,7 @@ dtf_code dtf_saver_save(dtf_saver* saver, dtf_session* session, const char* fold
 dtf_code dtf_saver_restore(dtf_saver* saver, dtf_session* session, const char* path,
                            uint64_t* step) {
   return guarded([&] {
-    const uint64_t restored = saver->saver.restore(dtf::api::sessionOf(*session), path);
+    const uint64_t restored = saver->saver.restore(dtf::api::sessionOf(*session), pathOf(path));
     if (step != nullptr) *step = restored;
   });
 }
@@ -82,7 +90,7 @@ dtf_code dtf_saver_restore(dtf_saver* saver, dtf_session* session, const char* p
 dtf_code dtf_saver_latest(dtf_saver* saver, const char* folder, char* path, size_t room,
                           size_t* bytes) {
   return guarded([&] {
-    const std::optional<std::filesystem::path> latest = saver->saver.latest(folder);
+    const std::optional<std::filesystem::path> latest = saver->saver.latest(pathOf(folder));
     giveText(latest ? latest->string() : std::string(), path, room, bytes);
   });
 }

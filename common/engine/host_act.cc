@@ -1,6 +1,7 @@
 #include "common/engine/host_act.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -13,6 +14,7 @@
 #include "common/graph/standard_ops.h"
 #include "common/optimizer/gradient_clip.h"
 #include "common/optimizer/sparse_gradient.h"
+#include "common/runtime/stop_scope.h"
 
 namespace dtf::engine {
 namespace {
@@ -51,6 +53,8 @@ class CounterAct final : public HostAct {
   const std::string op_;
 };
 
+// Takes the room of the value before it draws, so that a value without room costs nothing. The
+// numbers are drawn beside it: a draw that is stopped leaves the old value.
 class InitializeAct final : public HostAct {
  public:
   explicit InitializeAct(const Node& node)
@@ -59,16 +63,18 @@ class InitializeAct final : public HostAct {
         stream_(static_cast<uint32_t>(node.attribute<int64_t>("stream"))) {}
 
   void run(std::span<Variable* const> variables, std::span<const Bytes> inputs) override {
-    Variable& variable = *variables[0];
-    const graph::TensorSpec& spec = variable.spec();
+    const graph::TensorSpec& spec = variables[0]->spec();
     const auto seed = static_cast<uint64_t>(counterIn(inputs[0].data()));
-    if (spec.dtype == DType::kFloat32) {
-      const Tensor value = arena::initialValue(initializer_, spec.shape, seed, stream_);
-      variable.set({value.data(), value.bytes()});
-    } else {
-      const std::vector<std::byte> zeros(spec.bytes());
-      variable.set(zeros);
-    }
+    const std::atomic<bool>* const stop = runtime::StopScope::current();
+    variables[0]->change(false, [&](const std::byte*, std::byte* after) {
+      if (spec.dtype != DType::kFloat32) {
+        std::fill_n(after, spec.bytes(), std::byte{0});
+        return;
+      }
+      const Tensor value = arena::initialValue(initializer_, spec.shape, seed, stream_,
+                                               [&](uint64_t) { runtime::throwIfStopped(stop); });
+      std::copy_n(value.data(), value.bytes(), after);
+    });
   }
 
  private:

@@ -19,8 +19,9 @@ namespace dtf::engine {
 // Borrows: nothing.
 // Threads: thread-compatible; run() in the device's thread.
 // Blocks: computes.
-// Errors: run(): kBadConfig and kTrainingFailed with the node, then no variable has changed; as
-// Variable::change().
+// Errors: run(): kBadConfig and kTrainingFailed with the node; kUnavailable if initial values are
+// drawn while a StopScope of the thread is stopped; as Variable::change(). No variable has changed
+// then.
 class HostAct {
  public:
   virtual ~HostAct() = default;

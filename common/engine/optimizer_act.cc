@@ -19,11 +19,13 @@ using graph::Graph;
 using graph::Node;
 using optimizer::kChunkElements;
 using optimizer::kSlotsMax;
+using optimizer::OptimizerClock;
 using optimizer::UpdateArrays;
 using optimizer::UpdateConstants;
 using Bytes = std::span<const std::byte>;
 
-// A jump of the step, as after a restore, costs a product for each step before it: seconds at most.
+// A jump of the step, as after a restore, costs products for the steps between, or for all before
+// it: seconds at most.
 constexpr int64_t kStepsMax = int64_t{1} << 32;
 
 [[noreturn]] void refuseNode(ErrorCode code, const Node& node, const std::string& why) {
@@ -60,6 +62,12 @@ optimizer::SparseGradient rowsFor(const Node& node, const graph::TensorSpec& tab
                "the table has " + std::to_string(rowsOf(table)) + " rows; the most is " +
                    std::to_string(UINT32_MAX));
   return {std::max<uint64_t>(rowsOf(table), 1), rowElementsOf(table)};
+}
+
+// Whether the formula has the powers of beta1 and beta2.
+bool usesPowers(cluster::OptimizerSpec::Kind kind) {
+  using Kind = cluster::OptimizerSpec::Kind;
+  return kind == Kind::kAdam || kind == Kind::kAdamW || kind == Kind::kLamb;
 }
 
 // Advances all arrays by `elements`.
@@ -121,6 +129,22 @@ void OptimizerAct::checkVariables(std::span<Variable* const> variables) const {
       refuse(ErrorCode::kBadConfig, "two of its inputs are one variable, by their shared_name");
 }
 
+// Goes on from the last run, as other clients of the variable count the same steps: the products
+// are the same as from the start.
+OptimizerClock::State OptimizerAct::clockAt(uint64_t applies) const {
+  if (!usesPowers(spec_.kind)) return {applies, 1, 1};
+  OptimizerClock::State state = clock_.state();
+  if (applies < state.applies) return OptimizerClock::stateAfter(spec_, applies);
+  for (; state.applies < applies; ++state.applies) {
+    const double beta1 = state.beta1_power * spec_.beta1, beta2 = state.beta2_power * spec_.beta2;
+    if (beta1 == state.beta1_power && beta2 == state.beta2_power) break;  // and never will change
+    state.beta1_power = beta1;
+    state.beta2_power = beta2;
+  }
+  state.applies = applies;
+  return state;
+}
+
 UpdateConstants OptimizerAct::constantsAt(Bytes step) {
   int64_t steps = 0;
   DTF_CHECK(step.size() == sizeof(steps));
@@ -130,8 +154,7 @@ UpdateConstants OptimizerAct::constantsAt(Bytes step) {
                                            ", but must be from 0 to " +
                                            std::to_string(kStepsMax - 1));
   const auto applies = static_cast<uint64_t>(steps);
-  if (clock_.state().applies != applies)
-    clock_.restore(optimizer::OptimizerClock::stateAfter(spec_, applies));
+  if (clock_.state().applies != applies) clock_.restore(clockAt(applies));
   return clock_.next();
 }
 
@@ -230,6 +253,7 @@ void OptimizerAct::applyNamedRows(const UpdateArrays& all, const UpdateConstants
   if (all.old_parameters != all.new_parameters)
     std::memcpy(all.new_parameters, all.old_parameters, variable_.bytes());
   const std::span<const uint32_t> rows = rows_.rows();
+  if (rows.empty()) return;
   const uint64_t row = rows_.rowElements(), elements = rows.size() * row;
   std::vector<float*> places{all.new_parameters};
   for (size_t slot = 0; slot < slots_; ++slot) places.push_back(all.slots[slot]);

@@ -38,6 +38,7 @@ class OptimizerAct final : public HostAct {
 
   [[noreturn]] void refuse(ErrorCode code, const std::string& why) const;
   void checkVariables(std::span<Variable* const> variables) const;
+  optimizer::OptimizerClock::State clockAt(uint64_t applies) const;
   optimizer::UpdateConstants constantsAt(std::span<const std::byte> step);
   void readRows(std::span<const std::span<const std::byte>> inputs);
   void change(std::span<Variable* const> variables, Arrays& arrays,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "common/base/check.h"
@@ -35,8 +36,8 @@ struct Trained {
   throw Error(ErrorCode::kBadConfig, why);
 }
 
-// Returns the float32 variables from which float32 tensors lead to the loss, in their order.
-std::vector<Output> variablesBehind(const Graph& graph, Output loss) {
+// Returns for each node whether float32 tensors lead from it to the loss.
+std::vector<bool> nodesBehind(const Graph& graph, Output loss) {
   std::vector<bool> is_behind(graph.nodes().size(), false);
   is_behind[static_cast<size_t>(loss.node.value)] = true;
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
@@ -45,6 +46,11 @@ std::vector<Output> variablesBehind(const Graph& graph, Output loss) {
       if (graph.spec(input).dtype == DType::kFloat32)
         is_behind[static_cast<size_t>(input.node.value)] = true;
   }
+  return is_behind;
+}
+
+// Returns the float32 variables among those nodes, in their order.
+std::vector<Output> variablesAmong(const Graph& graph, const std::vector<bool>& is_behind) {
   std::vector<Output> found;
   for (const Node& node : graph.nodes())
     if (node.op == "Variable" && node.outputs[0].dtype == DType::kFloat32 &&
@@ -53,11 +59,17 @@ std::vector<Output> variablesBehind(const Graph& graph, Output loss) {
   return found;
 }
 
-// Returns the only look-up of rows of the variable; nullptr if anything else reads its value.
-const Node* lookUpOf(const Graph& graph, Output variable) {
+// Returns the only look-up of rows of the variable; nullptr if anything else reads its value. A
+// node that acts on the variable, such as ReadVariable or AssignAdd, reads it if the loss depends
+// on the output: the gradient by the rows would lack its part.
+const Node* lookUpOf(const Graph& graph, Output variable, const std::vector<bool>& is_behind) {
   const Node* found = nullptr;
   for (const Node& node : graph.nodes()) {
-    const size_t state = graph::variablesOf(node).size();
+    const std::span<const Output> acts_on = graph::variablesOf(node);
+    if (is_behind[static_cast<size_t>(node.id.value)] &&
+        std::find(acts_on.begin(), acts_on.end(), variable) != acts_on.end())
+      return nullptr;
+    const size_t state = acts_on.size();
     for (size_t i = state; i < node.inputs.size(); ++i) {
       if (node.inputs[i] != variable) continue;
       if (found != nullptr || node.op != "Gather" || i != 0) return nullptr;
@@ -108,8 +120,9 @@ class Minimizer {
   }
 
   void findTrained() {
+    const std::vector<bool> is_behind = nodesBehind(graph_, loss_);
     std::vector<Output> variables = options_.variables;
-    if (variables.empty()) variables = variablesBehind(graph_, loss_);
+    if (variables.empty()) variables = variablesAmong(graph_, is_behind);
     if (variables.empty())
       refuseGraph("the loss '" + graph_.node(loss_.node).name + "' depends on no variable");
     for (const Output& variable : variables) {
@@ -121,13 +134,34 @@ class Minimizer {
       if (std::any_of(trained_.begin(), trained_.end(), is_same))
         refuseGraph("the variable '" + node.name + "' is listed twice");
       Trained trained{variable, variable, std::nullopt};
-      const Node* const look_up = updatesRows(spec_) ? lookUpOf(graph_, variable) : nullptr;
+      wantNoSlots(node);
+      const Node* const look_up =
+          updatesRows(spec_) ? lookUpOf(graph_, variable, is_behind) : nullptr;
       if (look_up != nullptr) {
         trained.by = {look_up->id};
         trained.indices = look_up->inputs[1];
       }
       trained_.push_back(trained);
     }
+  }
+
+  // Checked before any node is added, as a slot that is left over would refuse the next try.
+  void wantNoSlots(const Node& variable) const {
+    for (uint32_t slot = 0; slot < slotCount(spec_); ++slot) {
+      const std::string name = slotOf(variable, slot);
+      if (graph_.find(name) != nullptr)
+        refuseGraph(fmt::format(
+            "the variable '{}' has the slot '{}' already: minimize each variable once, of "
+            "several losses their sum",
+            variable.name, name));
+      if (name == options_.global_step)
+        refuseGraph("'" + name + "' can't count steps: it is the name of a slot of the variable '" +
+                    variable.name + "'; give the counter another name");
+    }
+  }
+
+  std::string slotOf(const Node& variable, uint32_t slot) const {
+    return variable.name + "/" + slotName(spec_, slot);
   }
 
   // Returns the counter of steps.
@@ -193,20 +227,14 @@ class Minimizer {
 
   Output addSlot(Output variable, uint32_t slot) {
     const Node of = graph_.node(variable.node);  // a copy: adding a node moves the original
-    const std::string suffix = fmt::format("/{}", slotName(spec_, slot));
-    const std::string name = of.name + suffix;
-    if (graph_.find(name) != nullptr)
-      refuseGraph(fmt::format(
-          "the variable '{}' has the slot '{}' already: minimize each variable once, of "
-          "several losses their sum",
-          of.name, name));
+    const std::string suffix = "/" + slotName(spec_, slot);
     const std::string& shared = of.attribute<std::string>("shared_name");
     Attributes attributes = {{"shape", of.outputs[0].shape},
                              {"initializer", slotInitializer(of, slot)},
                              {"container", of.attribute<std::string>("container")},
                              {"shared_name", shared.empty() ? shared : shared + suffix}};
     if (isMovingAverage(spec_, slot)) attributes.emplace("stream", streamOf(of));
-    return {graph_.addNode({.name = name,
+    return {graph_.addNode({.name = slotOf(of, slot),
                             .op = "Variable",
                             .inputs = {},
                             .attributes = std::move(attributes),

@@ -34,12 +34,14 @@ struct Minimized {
 // Adds one step of `spec` that makes `loss` smaller. It has the bits of a job with one worker, the
 // same variables and the same settings.
 // - Each slot is a variable on the device of its own: "w/Adam", "w/Adam_1", "w/Momentum".
-// - A table that only one Gather reads gets a sparse update, if updatesRows().
+// - A table that only one Gather reads gets a sparse update, if updatesRows(). A node that acts on
+//   the table, such as ReadVariable, counts as a reader if the loss depends on its output; it has
+//   no gradient, which the error says.
 // - The learning rate follows the global step, which all updates of a step read before it is
 //   counted.
 // Errors: kBadConfig if the loss is no float32 scalar or doesn't depend on one of the variables, if
 // a variable has slots already, if `global_step` names another node, or for settings that don't
-// work. After an error the graph may hold unused nodes.
+// work. After an error the graph may hold unused nodes, but no slots: a second try is possible.
 Minimized minimize(graph::Graph& graph, graph::Output loss, const cluster::OptimizerSpec& spec,
                    const MinimizeOptions& options = {});
 

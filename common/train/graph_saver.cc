@@ -11,6 +11,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/base/wall_time.h"
 #include "common/checkpoint/restore.h"
@@ -170,6 +171,36 @@ std::string lacking(const Manifest& saved, const std::vector<VariableInfo>& want
   return lines;
 }
 
+// Names damaged checkpoints in the log, as a job does.
+void warnOfDamaged(const std::vector<checkpoint::Rejected>& rejected) {
+  for (const checkpoint::Rejected& one : rejected)
+    for (const checkpoint::Problem& problem : one.problems)
+      log::warning("event=checkpoint_rejected step={} file={}{} reason=\"{}\"", one.step,
+                   problem.file, problem.tensor.empty() ? "" : " tensor=" + problem.tensor,
+                   problem.reason);
+}
+
+// Warns of a newer checkpoint: of another run, or of this one before it went back.
+void warnOfNewer(checkpoint::CheckpointFolder& folder, uint64_t step) {
+  const std::vector<uint64_t> steps = folder.steps();
+  if (steps.empty() || steps.back() <= step) return;
+  log::warning(
+      "event=newer_checkpoint saved={} newer={} reason=\"a restore of the folder takes the newer "
+      "one: move it away if it is of an abandoned run, or save each run in a folder of its own\"",
+      folder.stepFolder(step).string(), folder.stepFolder(steps.back()).string());
+}
+
+// Returns the step by which a checkpoint is named.
+uint64_t stepIn(const std::string& counter, const Tensor& value) {
+  const int64_t step = value.as<int64_t>()[0];
+  if (step < 0)
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("the counter '{}' is {}, so it can't name a checkpoint: set it to 0 or "
+                            "more",
+                            counter, step));
+  return static_cast<uint64_t>(step);
+}
+
 bool haveSameValues(const Manifest& a, const Manifest& b) {
   const auto counters = [](const Manifest& manifest) {
     const auto found = manifest.extra.find(kCountersKey);
@@ -204,8 +235,7 @@ std::filesystem::path GraphSaver::save(engine::Session& session,
   const auto counter =
       std::find(saved.counters.begin(), saved.counters.end(), options_.global_step);
   if (counter != saved.counters.end())
-    step = static_cast<uint64_t>(
-        counts[static_cast<size_t>(counter - saved.counters.begin())].as<int64_t>()[0]);
+    step = stepIn(*counter, counts[static_cast<size_t>(counter - saved.counters.begin())]);
   if (!step)
     throw Error(ErrorCode::kBadConfig, "the graph has no counter '" + options_.global_step +
                                            "', by which checkpoints are named: give the step");
@@ -244,12 +274,15 @@ void GraphSaver::write(const std::filesystem::path& path, Manifest manifest,
     folder.abandon();
     throw;
   }
-  folder.prune({.keep = options_.max_to_keep});
+  // Newer steps of another run must not take the place of this one.
+  folder.prune({.keep = options_.max_to_keep, .also = {step}});
+  warnOfNewer(folder, step);
 }
 
 std::optional<std::filesystem::path> GraphSaver::latest(const std::filesystem::path& folder) {
   checkpoint::CheckpointFolder checkpoints(file_system_, folder, incarnation_);
   const Latest latest = checkpoints.latestValid();
+  warnOfDamaged(latest.rejected);
   return latest.found ? std::optional(latest.found->folder) : std::nullopt;
 }
 
@@ -265,7 +298,10 @@ Latest::Found GraphSaver::find(const std::filesystem::path& path) {
   }
   checkpoint::CheckpointFolder checkpoints(file_system_, path, incarnation_);
   Latest latest = checkpoints.latestValid();
-  if (latest.found) return std::move(*latest.found);
+  if (latest.found) {
+    warnOfDamaged(latest.rejected);
+    return std::move(*latest.found);
+  }
   std::string why;
   for (const checkpoint::Rejected& rejected : latest.rejected)
     why += "\n  " + rejected.problems.at(0).reason;

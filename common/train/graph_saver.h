@@ -28,25 +28,31 @@ struct GraphSaverOptions {
 // Owns: nothing on the disk. Borrows: `file_system`.
 // Threads: one at a time.
 // Blocks: on the tasks and on the disk.
-// Errors: kBadConfig for a variable with a name that can't be saved, or that a checkpoint lacks;
-// kTrainingFailed for a value that isn't finite; kBadData for a checkpoint that is missing or
-// damaged; kCannotWrite; as engine::Session::run().
+// Errors: kBadConfig for a variable with a name that can't be saved, or that a checkpoint lacks,
+// and for a negative global step; kTrainingFailed for a value that isn't finite; kBadData for a
+// checkpoint that is missing or damaged; kCannotWrite; as engine::Session::run().
 class GraphSaver {
  public:
   GraphSaver(FileSystem& file_system, GraphSaverOptions options);
 
-  // Saves the values of all variables of the session's graph, of one step, as `folder`/step-N, and
-  // returns that path. N is the global step, or `step` if the graph has none. Removes the oldest
-  // checkpoints beyond max_to_keep, and leftovers of dead processes: a folder has one saver at a
-  // time.
+  // Saves the values of all variables of the session's graph as `folder`/step-N, and returns that
+  // path. N is the global step, or `step` if the graph has none. The values are of one step only if
+  // no other step changes variables meanwhile, of this client or of another: each device reads its
+  // variables one after another. Removes the oldest checkpoints beyond max_to_keep, but never this
+  // one, and leftovers of dead processes: a folder has one saver at a time. Logs a warning if the
+  // folder has a newer checkpoint, which restore() of the folder takes.
   std::filesystem::path save(engine::Session& session, const std::filesystem::path& folder,
                              std::optional<uint64_t> step = std::nullopt);
 
   // Sets all variables of the session's graph, from a checkpoint (folder/step-N), or from the
-  // newest whole one in a folder. Returns its step. Ignores variables that the graph lacks.
+  // newest whole one in a folder; logs a warning for each newer one that is damaged. Returns its
+  // step. Ignores variables that the graph lacks. Sets one variable after another: no step may
+  // change them meanwhile. After a step with an error some variables may have changed and others
+  // not, so a program restores before it goes on.
   uint64_t restore(engine::Session& session, const std::filesystem::path& path);
 
-  // Returns the path of the newest whole checkpoint in a folder; nullopt if there is none.
+  // Returns the path of the newest whole checkpoint in a folder; nullopt if there is none. Logs as
+  // restore().
   std::optional<std::filesystem::path> latest(const std::filesystem::path& folder);
 
  private:

@@ -126,8 +126,10 @@ typedef struct dtf_minimize_options {
  * variables on their tasks, and the count of the step. `optimizer` is a name of train.optimizer in
  * a job's file with its settings, as "adam learning_rate=0.001 beta1=0.9", or, with a schedule by
  * the global step, "momentum learning_rate=0.1 schedule=exponential decay_steps=1000
- * decay_rate=0.9". Settings that are left out have the defaults of a file (`dtf-launch
- * --help-config`). With equal settings the values have the bits of a job with one worker.
+ * decay_rate=0.9". Three settings are of every optimizer: clip_by_global_norm=5,
+ * clip_by_value=0.5 and moving_average.decay=0.99. Settings that are left out have the defaults of
+ * a file (`dtf-launch --help-config`). With equal settings the values have the bits of a job with
+ * one worker.
  *
  * The slots are variables with TensorFlow's names, on the task of their own: "w/Adam", "w/Adam_1".
  * `train`: the node to run; its value is the global step after the step. `global_step`: the
@@ -135,7 +137,10 @@ typedef struct dtf_minimize_options {
  * its node is -1. Each may be NULL, as may `options`.
  *
  * DTF_BAD_CONFIG: a setting doesn't work; the loss is no float32 scalar, or doesn't depend on a
- * variable; a variable has slots already. The graph may then contain unused nodes. */
+ * variable; a variable has slots already. The graph may then contain unused nodes.
+ *
+ * After an error of a step with `train` some variables may have changed and others not: restore a
+ * checkpoint, or initialize, before the next step. */
 dtf_code dtf_graph_minimize(dtf_graph* graph, dtf_output loss, const char* optimizer,
                             const dtf_minimize_options* options, dtf_output* train,
                             dtf_output* global_step, dtf_output* norm);
@@ -233,22 +238,27 @@ typedef struct dtf_saver dtf_saver;
 dtf_code dtf_saver_new(const dtf_saver_options* options, dtf_saver** made); /* may be NULL */
 void dtf_saver_free(dtf_saver* saver);
 
-/* Saves all variables of the session's graph, with slots and counters, as they are in one step, in
- * `folder`/step-N, and removes the oldest beyond max_to_keep. The folder and its parents are made.
- * N is the global step; without such a counter it is `step`, which is otherwise ignored. A folder
- * has one saver at a time. `path` receives the path with its 0, up to `room` bytes, and `bytes` its
- * size; both may be NULL. DTF_TRAINING_FAILED: a value isn't finite. DTF_CANNOT_WRITE: the disk, or
- * a checkpoint of that step with other values. */
+/* Saves all variables of the session's graph, with slots and counters, in `folder`/step-N, and
+ * removes the oldest beyond max_to_keep, but never this one. The folder and its parents are made.
+ * N is the global step; without such a counter it is `step`, which is otherwise ignored. The values
+ * are of one step only if no other step changes variables meanwhile, of this client or of another:
+ * each device reads its variables one after another. A folder has one saver at a time. If it has a
+ * newer checkpoint, which dtf_saver_restore() of the folder takes, a warning on stderr names it.
+ * `path` receives the path with its 0, up to `room` bytes, and `bytes` its size; both may be NULL.
+ * DTF_TRAINING_FAILED: a value isn't finite. DTF_CANNOT_WRITE: the disk, or a checkpoint of that
+ * step with other values. DTF_BAD_CONFIG: `folder` is empty, or the global step negative. */
 dtf_code dtf_saver_save(dtf_saver* saver, dtf_session* session, const char* folder, uint64_t step,
                         char* path, size_t room, size_t* bytes);
 /* Sets all variables of the session's graph from a checkpoint, folder/step-N, or from the newest
- * whole one in a folder. `step`, which may be NULL, receives its global step. A job's checkpoint
- * will do. DTF_BAD_DATA: there is none, or it is damaged. DTF_BAD_CONFIG: it lacks a variable, or
- * has it with another shape; the message has a line for each. */
+ * whole one in a folder; a warning on stderr names each newer one that is damaged. `step`, which
+ * may be NULL, receives its global step. A job's checkpoint will do. The variables are set one
+ * after another, so no client may train them meanwhile. DTF_BAD_DATA: there is none, or it is
+ * damaged. DTF_BAD_CONFIG: `path` is empty; or the checkpoint lacks a variable, or has it with
+ * another shape: the message has a line for each. */
 dtf_code dtf_saver_restore(dtf_saver* saver, dtf_session* session, const char* path,
                            uint64_t* step);
 /* Returns the path of the newest whole checkpoint in a folder as above; an empty text if there is
- * none. */
+ * none. DTF_BAD_CONFIG: `folder` is empty. */
 dtf_code dtf_saver_latest(dtf_saver* saver, const char* folder, char* path, size_t room,
                           size_t* bytes);
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace dtf {
@@ -26,11 +27,20 @@ class Optimizer {
     text_ += " " + settings;
     return *this;
   }
-  Optimizer& set(const std::string& name, std::optional<double> value) {
-    return value ? add(name + "=" + numberText(*value)) : *this;
+  // The value is a number or a bool; add() takes any text.
+  template <class Value>
+  Optimizer& set(const std::string& name, Value value) requires std::is_arithmetic_v<Value> {
+    if constexpr (std::is_same_v<Value, bool>)
+      return add(name + (value ? "=true" : "=false"));
+    else if constexpr (std::is_integral_v<Value>)
+      return add(name + "=" + std::to_string(value));
+    else
+      return add(name + "=" + numberText(static_cast<double>(value)));
   }
-  Optimizer& set(const std::string& name, std::optional<bool> value) {
-    return value ? add(name + (*value ? "=true" : "=false")) : *this;
+  // Without a value the default stays.
+  template <class Value>
+  Optimizer& set(const std::string& name, const std::optional<Value>& value) {
+    return value ? set(name, *value) : *this;
   }
 
   // Returns the shortest text with the same bits.
@@ -49,7 +59,7 @@ struct LearningRate {
   double initial;
   std::string schedule = {};  // its settings
   void addTo(Optimizer& optimizer) const {
-    optimizer.set("learning_rate", std::optional<double>(initial));
+    optimizer.set("learning_rate", initial);
     if (!schedule.empty()) optimizer.add(schedule);
   }
   // Linear up to the rate within `steps`; the schedule counts from there.

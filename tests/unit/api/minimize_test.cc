@@ -68,6 +68,14 @@ TEST(ApiOptimizers, EachIsItsNameWithTheSettingsThatAreGiven) {
       "use_nesterov=true");
 }
 
+TEST(ApiOptimizers, SettingsAreNumbersOrBools) {
+  Optimizer made("momentum");
+  made.set("momentum", 0.9).set("use_nesterov", true).set("warmup_steps", 5).set("decay", 0.5F);
+  made.set("none", Setting{}).set("some", Setting(2.5)).set("not", Switch(false));
+  EXPECT_EQ(made.text(),
+            "momentum momentum=0.9 use_nesterov=true warmup_steps=5 decay=0.5 some=2.5 not=false");
+}
+
 TEST(ApiOptimizers, EachIsTakenWithEverySetting) {
   const std::vector<Optimizer> all = {
       GradientDescent{.learning_rate = LearningRate(0.1).warmup(3), .weight_decay = 0.01},

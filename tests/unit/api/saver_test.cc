@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 #include "tests/unit/api/errors.h"
 
@@ -82,6 +83,12 @@ TEST_F(ApiSaver, MistakesAreNamed) {
   Session session(graph_);
   EXPECT_THAT(refusal([&] { saver.save(session, folder()); }),
               AllOf(StartsWith("78: "), HasSubstr("has no value yet")));
+  session.initialize();
+  const std::vector<std::function<void()>> calls = {[&] { saver.save(session, ""); },
+                                                    [&] { saver.restore(session, ""); },
+                                                    [&] { saver.latestCheckpoint(""); }};
+  for (const auto& call : calls)
+    EXPECT_THAT(refusal(call), AllOf(StartsWith("78: "), HasSubstr("is empty")));
 }
 
 }  // namespace

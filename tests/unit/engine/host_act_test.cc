@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "common/arena/initial_value.h"
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
+#include "common/runtime/stop_scope.h"
 #include "tests/unit/graph/error_text.h"
 
 namespace dtf::engine {
@@ -96,6 +98,47 @@ TEST_F(HostActTest, AVariableGetsTheValuesOfAJob) {
   run(*initialize, {target.get()}, {bytesOf(seed)});
   const Tensor wanted = arena::initialValue("he_normal", {4, 3}, 42, 7);
   EXPECT_EQ(std::memcmp(target->read()->data(), wanted.data(), wanted.bytes()), 0);
+}
+
+TEST_F(HostActTest, ADrawThatIsStoppedLeavesTheOldValue) {
+  const Output w = b_.variable("w", {2});
+  const auto initialize = act("InitializeVariable", {w, b_.constant({}, 1, DType::kInt64)},
+                              {{"initializer", std::string("he_normal")}, {"stream", int64_t{1}}});
+  const auto target = variable(DType::kFloat32, {2});
+  const std::vector<int64_t> seed = {42};
+  const std::vector<float> old = {1, 2};
+  const std::atomic<bool> is_stopped{true};
+  const runtime::StopScope scope(is_stopped);
+  EXPECT_THAT(errorText([&] { run(*initialize, {target.get()}, {bytesOf(seed)}); }),
+              HasSubstr("was ended"));
+  EXPECT_FALSE(target->hasValue());
+  target->set(bytesOf(old));
+  EXPECT_THAT(errorText([&] { run(*initialize, {target.get()}, {bytesOf(seed)}); }),
+              HasSubstr("was ended"));
+  EXPECT_THAT(target->read()->as<float>(), ElementsAre(1, 2));
+}
+
+TEST_F(HostActTest, AValueWithoutRoomIsNotDrawn) {
+  const Output w = b_.variable("w", {2});
+  const auto initialize = act("InitializeVariable", {w, b_.constant({}, 1, DType::kInt64)},
+                              {{"initializer", std::string("he_normal")}, {"stream", int64_t{1}}});
+  Variable target("v", {DType::kFloat32, Shape{2}}, ByteBudget::create(4, "the test"));
+  const std::vector<int64_t> seed = {42};
+  const std::atomic<bool> is_stopped{true};  // a draw would end by it
+  const runtime::StopScope scope(is_stopped);
+  EXPECT_THAT(errorText([&] { run(*initialize, {&target}, {bytesOf(seed)}); }),
+              HasSubstr("a value of the variable 'v'"));
+  EXPECT_FALSE(target.hasValue());
+}
+
+TEST_F(HostActTest, ACounterStartsAtZero) {
+  const auto initialize = act("InitializeVariable", {counter(), b_.constant({}, 1, DType::kInt64)},
+                              {{"initializer", std::string("zeros")}, {"stream", int64_t{1}}});
+  const auto count = variable(DType::kInt64, {});
+  const std::vector<int64_t> seed = {42}, five = {5};
+  count->set(bytesOf(five));
+  run(*initialize, {count.get()}, {bytesOf(seed)});
+  EXPECT_EQ(count->read()->as<int64_t>()[0], 0);
 }
 
 TEST_F(HostActTest, TellsWhetherAVariableHasAValue) {

@@ -29,6 +29,35 @@ class OptimizerActTest : public ::testing::Test {
                 {{"optimizer", optimizer}}, "update"));
     return std::make_unique<OptimizerAct>(graph_, node);
   }
+  // Makes new variables for it.
+  std::unique_ptr<OptimizerAct> updateOf(const std::string& optimizer, size_t slots) {
+    std::vector<Output> inputs;
+    for (size_t i = 0; i < slots + 1; ++i) inputs.push_back(b_.variable("", {3}));
+    inputs.push_back(b_.constant({3}, 1));
+    inputs.push_back(b_.constant({}, 0, DType::kInt64));
+    return std::make_unique<OptimizerAct>(
+        graph_, graph_.node(b_.node("ApplyOptimizer", inputs, {{"optimizer", optimizer}})));
+  }
+  // Returns the values of a variable of ones, and of its slots of ones, after the update.
+  static std::vector<std::vector<float>> updated(OptimizerAct& act, size_t slots, int64_t step) {
+    std::vector<std::unique_ptr<Variable>> all;
+    std::vector<Variable*> variables;
+    for (size_t i = 0; i < slots + 1; ++i) {
+      all.push_back(variable({1, 1, 1}));
+      variables.push_back(all.back().get());
+    }
+    const std::vector<float> gradient = {1, 2, 3};
+    const std::vector<Bytes> inputs = {std::as_bytes(std::span<const float>(gradient)),
+                                       std::as_bytes(std::span<const int64_t>(&step, 1))};
+    act.run(variables, inputs);
+    std::vector<std::vector<float>> values;
+    for (const Variable* const each : variables) {
+      const Variable::Value value = each->read();
+      const auto floats = value->as<float>();
+      values.emplace_back(floats.begin(), floats.end());
+    }
+    return values;
+  }
   static std::unique_ptr<Variable> variable(const std::vector<float>& values,
                                             uint64_t bytes_max = 1 << 20) {
     auto made = std::make_unique<Variable>("w", graph::TensorSpec{DType::kFloat32, Shape{3}},
@@ -65,6 +94,43 @@ TEST_F(OptimizerActTest, TheRateIsThatOfTheStep) {
   EXPECT_THAT(errorText([&] { run(*act, *w, *slot, -1); }),
               AllOf(HasSubstr("'update' (ApplyOptimizer)"), HasSubstr("the step is -1")));
   EXPECT_THAT(errorText([&] { run(*act, *w, *slot, int64_t{1} << 32); }), HasSubstr("from 0 to"));
+}
+
+// Others train the variable as well, so its step jumps, or goes back to a checkpoint.
+TEST_F(OptimizerActTest, AJumpOfTheStepGivesTheBitsOfAnUpdateThatStartsThere) {
+  for (const std::string optimizer : {"adam", "adamw weight_decay=0.1", "lamb", "momentum"}) {
+    const size_t slots = optimizer == "momentum" ? 1 : 2;
+    const auto act = updateOf(optimizer, slots);
+    for (const int64_t step : {0, 1, 4, 5, 100, 1'000'000, 3, 5}) {
+      const auto fresh = updateOf(optimizer, slots);
+      EXPECT_EQ(updated(*act, slots, step), updated(*fresh, slots, step)) << optimizer << step;
+    }
+  }
+}
+
+TEST_F(OptimizerActTest, ABatchWithoutRowsChangesNothing) {
+  const Output table = b_.variable("t", {2, 1}), slot = b_.variable("t/slot", {2, 1});
+  const graph::Node& node =
+      graph_.node(b_.node("ApplySparseOptimizer",
+                          {table, slot, b_.constant({0, 1}, 1), b_.constant({0}, 0, DType::kInt32),
+                           b_.constant({}, 0, DType::kInt64)},
+                          {{"optimizer", std::string("momentum learning_rate=1")}}, "update"));
+  OptimizerAct act(graph_, node);
+  const auto made = [](const std::vector<float>& values) {
+    auto variable = std::make_unique<Variable>("t", graph::TensorSpec{DType::kFloat32, Shape{2, 1}},
+                                               ByteBudget::create(1 << 20, "the test"));
+    variable->set(std::as_bytes(std::span<const float>(values)));
+    return variable;
+  };
+  const auto t = made({1, 2}), momentum = made({3, 4});
+  const std::vector<Variable*> variables = {t.get(), momentum.get()};
+  const int64_t step = 0;
+  const std::vector<Bytes> inputs = {{}, {}, std::as_bytes(std::span<const int64_t>(&step, 1))};
+  act.run(variables, inputs);
+  const Variable::Value held = t->read();  // so the next value lies apart
+  act.run(variables, inputs);
+  EXPECT_THAT(t->read()->as<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(momentum->read()->as<float>(), ElementsAre(3, 4));
 }
 
 TEST_F(OptimizerActTest, WithoutRoomNothingHasChanged) {

@@ -88,6 +88,41 @@ TEST_F(MinimizeTest, ATableThatIsReadOtherwiseIsDense) {
   EXPECT_EQ(node("Momentum/update_t").op, "ApplyOptimizer");
 }
 
+// Its part of the gradient would be lost.
+TEST_F(MinimizeTest, ATableThatTheLossReadsByAReadVariableIsRefused) {
+  const Output t{node("t").id}, by = b_.constant(Shape{9, 2}, 1), alone = loss_;
+  for (const bool assigns : {false, true}) {
+    const Output read{assigns ? b_.node("AssignAdd", {t, by}) : b_.node("ReadVariable", {t})};
+    loss_ = b_.add(alone, b_.sum(b_.mul(read, read)));
+    EXPECT_THAT(errorText([&] { minimized("adam", {.variables = {t}}); }),
+                AllOf(HasSubstr(graph_.node(read.node).name), HasSubstr("has no gradient")));
+  }
+}
+
+TEST_F(MinimizeTest, ATableThatIsReadAsideOfTheLossIsUpdatedByRows) {
+  b_.node("ReadVariable", {{node("t").id}}, {}, "read");
+  minimized("momentum");
+  EXPECT_EQ(node("Momentum/update_t").op, "ApplySparseOptimizer");
+}
+
+TEST_F(MinimizeTest, ATableThatTheLossReadsAsAConstantIsDense) {
+  const Output read{b_.node("ReadVariable", {{node("t").id}}, {}, "read")};
+  loss_ = b_.add(loss_, b_.sum({b_.node("StopGradient", {read})}));
+  minimized("momentum");
+  EXPECT_EQ(node("Momentum/update_t").op, "ApplyOptimizer");
+}
+
+TEST_F(MinimizeTest, ARefusalLeavesNoSlots) {
+  b_.variable("t/Momentum", Shape{1});
+  EXPECT_THAT(errorText([&] { minimized("momentum"); }), HasSubstr("'t/Momentum' already"));
+  EXPECT_THAT(
+      errorText([&] { minimized("momentum", {.variables = {w_}, .global_step = "w/Momentum"}); }),
+      AllOf(HasSubstr("'w/Momentum' can't count steps"), HasSubstr("another name")));
+  for (const char* const name : {"w/Momentum", "global_step"})
+    EXPECT_EQ(graph_.find(name), nullptr) << name;
+  minimized("momentum", {.variables = {w_}});
+}
+
 TEST_F(MinimizeTest, TrainsTheListedVariablesAlone) {
   minimized("momentum", {.variables = {w_}, .prefix = "critic/", .global_step = "steps"});
   EXPECT_EQ(node("critic/Momentum/update_w").op, "ApplyOptimizer");

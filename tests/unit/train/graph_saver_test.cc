@@ -26,6 +26,7 @@ using graph::testing::errorText;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kFolder[] = "/run/checkpoints";
 
@@ -190,7 +191,15 @@ TEST_F(GraphSaverTest, DamageIsNamedAndTheOneBeforeIsTaken) {
   disk_.removeFile("/run/checkpoints/step-1/shard-0-of-1.safetensors");
   EXPECT_THAT(errorText([&] { saver_.restore(*session, "/run/checkpoints/step-1"); }),
               AllOf(HasSubstr("step-1 can't be used"), HasSubstr("shard-0-of-1")));
-  EXPECT_EQ(saver_.restore(*session, kFolder), 0u);
+  for (const bool restores : {true, false}) {
+    ::testing::internal::CaptureStderr();
+    if (restores)
+      EXPECT_EQ(saver_.restore(*session, kFolder), 0u);
+    else
+      EXPECT_EQ(saver_.latest(kFolder), std::filesystem::path("/run/checkpoints/step-0"));
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                AllOf(HasSubstr("event=checkpoint_rejected step=1"), HasSubstr("shard-0-of-1")));
+  }
   EXPECT_THAT(errorText([&] { saver_.restore(*session, "/run/nowhere"); }),
               HasSubstr("there is no checkpoint in /run/nowhere"));
 }
@@ -206,6 +215,41 @@ TEST_F(GraphSaverTest, KeepsTheNewestAlone) {
   }
   checkpoint::CheckpointFolder folder(disk_, kFolder, Incarnation::ofNow());
   EXPECT_THAT(folder.steps(), ElementsAre(2u, 3u));
+}
+
+// An abandoned run left them.
+TEST_F(GraphSaverTest, NewerCheckpointsDoNotTakeThePlaceOfTheOneThatIsSaved) {
+  GraphSaver two(disk_, {.max_to_keep = 2});
+  minimize("momentum");
+  const auto session = open(graph_);
+  session->initialize(1);
+  const auto saveAt = [&](int64_t step) {
+    Tensor count(DType::kInt64, Shape());
+    count.as<int64_t>()[0] = step;
+    session->setVariable("global_step", count);
+    ::testing::internal::CaptureStderr();
+    two.save(*session, kFolder);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  for (const int64_t step : {7, 8}) EXPECT_THAT(saveAt(step), Not(HasSubstr("newer_checkpoint")));
+  checkpoint::CheckpointFolder folder(disk_, kFolder, Incarnation::ofNow());
+  for (const uint64_t step : {3u, 4u}) {
+    EXPECT_THAT(saveAt(static_cast<int64_t>(step)),
+                AllOf(HasSubstr("event=newer_checkpoint"), HasSubstr("checkpoints/step-8")));
+    EXPECT_THAT(folder.steps(), ElementsAre(step, 7u, 8u));
+  }
+}
+
+TEST_F(GraphSaverTest, ANegativeGlobalStepNamesNoCheckpoint) {
+  minimize("momentum");
+  const auto session = open(graph_);
+  session->initialize(1);
+  Tensor count(DType::kInt64, Shape());
+  count.as<int64_t>()[0] = -1;
+  session->setVariable("global_step", count);
+  EXPECT_THAT(errorText([&] { saver_.save(*session, kFolder); }),
+              AllOf(HasSubstr("'global_step' is -1"), HasSubstr("0 or more")));
+  EXPECT_EQ(saver_.latest(kFolder), std::nullopt);
 }
 
 }  // namespace
