@@ -22,8 +22,8 @@ class EncodedGradient {
  public:
   explicit EncodedGradient(const Codec& codec);
 
-  // Drops the residual if the job has gone back to an earlier cut since the last call: it belongs to
-  // gradients that have no effect any more. Between exchanges.
+  // Drops the residual if the job has gone back to an earlier cut since the last call: it belongs
+  // to gradients that have no effect any more. Between exchanges.
   void follow(uint64_t epoch);
 
   // Encodes the whole gradient.

@@ -141,7 +141,7 @@ bool StragglerFinder::isSlowStill(uint32_t rank, Scale scale) const {
 }
 
 // Whether the rank's own time of a whole step is longer than the others': one that is slow at each
-// batch may have fewer of them. With equal numbers of batches the comparison by batch decides alone.
+// batch may have fewer of them. With equal numbers the comparison by batch decides alone.
 bool StragglerFinder::isAwaited(uint32_t rank) const {
   const auto has_as_many = [this, rank](const Worker& of) {
     return of.batches == workers_[rank].batches;

@@ -24,7 +24,8 @@ namespace {
 
 constexpr uint64_t kDense = 48, kAll = 128;
 const ShardRanges kStatistics{{{5, 8}, {9, 10}, {46, 48}}, {{0, 5}, {8, 9}, {10, 46}}};
-// Two variables of whole blocks and a rest, a small one between them, and padding before each.
+// A shard with two variables of whole blocks and a rest, between which a small one lies. There is
+// padding before each.
 constexpr uint64_t kBlocks = 3008;
 const ShardRanges kVariables{{{1312, 1320}}, {{0, 1300}, {1328, 3000}}};
 const std::vector<ElementRange> kPadding = {{1300, 1312}, {1320, 1328}, {3000, kBlocks}};

@@ -104,7 +104,7 @@ TEST_F(ChangedParametersTest, AfterGoingBackAllParametersAreSent) {
   EXPECT_TRUE(answer(worker, parameters(2)));
 }
 
-// As in async training: each has parameters of its own.
+// In async training each worker has parameters of its own.
 TEST_F(ChangedParametersTest, WorkersWithTheirOwnBasesStayClose) {
   Worker a{0}, b{1};
   for (float value = 1; value < 20; ++value) {

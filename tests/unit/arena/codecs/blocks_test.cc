@@ -14,7 +14,8 @@
 namespace dtf::arena {
 namespace {
 
-// Two variables of whole blocks and a rest, a small one between them, and padding before each.
+// A shard with two variables of whole blocks and a rest, between which a small one lies. There is
+// padding before each.
 constexpr uint64_t kBlockElements = 3008;
 const ShardRanges kBlockRanges{{{1312, 1320}}, {{0, 1300}, {1328, 3000}}};
 

@@ -32,7 +32,7 @@ TEST(Int8Codec, AValueIsRoundedToTheNearestOf255) {
   EXPECT_EQ(residual[0], -0.5F);
 }
 
-// The smallest and the largest numbers, too.
+// The smallest and the largest numbers lose nothing either.
 TEST(Int8Codec, TheResidualLosesNothingAtTheEndsOfFloat32) {
   for (const float size :
        {0x1p-149F, 0x1p-130F, 0x1p-126F, 0x1.fffffep-120F, 1.0F, 0x1p120F, 0x1.fffffep126F}) {
