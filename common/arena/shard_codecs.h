@@ -13,7 +13,7 @@ namespace dtf::arena {
 
 // Parameters are sent whole, or as dense elements and rows; gradients have rows where the shard has
 // sparse slices. A lossy codec has the dense elements of gradients; parameters are float32, and
-// those of dense elements can be changes of earlier ones. Immutable, thread-safe.
+// dense ones can be changes of earlier ones. Immutable, thread-safe.
 class ShardCodecs {
  public:
   // `elements`: of the shard. `ranges`: see makeCodec().

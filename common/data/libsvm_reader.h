@@ -54,7 +54,7 @@ struct LibsvmFacts {
 // Errors: kBadData for the first record that can't be read.
 LibsvmFacts readLibsvmFacts(const std::filesystem::path& file);
 
-// Whether the first lines of a text are those of a libsvm file.
+// Whether a text begins with lines of a libsvm file.
 bool looksLikeLibsvm(std::string_view begin);
 
 }  // namespace dtf::data

@@ -17,7 +17,7 @@
 //
 // Where ranks have different numbers of batches, own times are those of a batch, which include a
 // part of the costs of a step. So a slow worker is named only if its own time of the whole step
-// exceeds the lower median of the others', too: else nobody waits for it.
+// exceeds the lower median of the others', too: otherwise the step doesn't wait for it.
 //
 // The noise is the mean deviation of a worker's own times from their median, times 1.25 (so the
 // standard deviation of normal noise), over all workers and about the last 32 steps. A deviation

@@ -43,7 +43,7 @@ class BlockCodec : public ChangeCodec {
   BlockCodec(uint64_t block, BlockBytes block_bytes, uint64_t elements, const ShardRanges& ranges);
 
   // Writes the sums of `values` and `residual`, and leaves in `residual` the part of each sum that
-  // isn't in the block. Of sums that are no numbers, at least one arrives as none.
+  // isn't in the block. At least one of the sums that are no numbers arrives as none.
   virtual void encodeBlock(const float* values, uint64_t n, float* residual,
                            std::byte* to) const = 0;
   // Reads a block. Any bytes are a valid one.

@@ -2,7 +2,7 @@
 
 // top_k: of each block of 1024 values, the share with the largest magnitudes: their positions, two
 // bytes each, then their float32 values (Stich et al., "Sparsified SGD with Memory", 2018). The
-// rest stays in the residual. Of equal magnitudes the first ones are sent. A share of 0.01 is 11
+// rest stays in the residual. The first ones of equal magnitudes are sent. A share of 0.01 is 11
 // values of a block, and 0.0166 of float32's size.
 
 #include <cstdint>
