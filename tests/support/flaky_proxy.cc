@@ -52,6 +52,11 @@ void FlakyProxy::cutEvery(std::chrono::milliseconds period) {
   next_cut_ = std::chrono::steady_clock::now() + period;
 }
 
+void FlakyProxy::stopCutting() {
+  const std::lock_guard lock(mu_);
+  period_.reset();
+}
+
 void FlakyProxy::setChunkMax(size_t bytes) {
   const std::lock_guard lock(mu_);
   chunk_max_ = bytes;

@@ -36,6 +36,7 @@ class FlakyProxy {
   void cutAfter(Way way, size_t bytes);
   // Cuts all connections after each `period`.
   void cutEvery(std::chrono::milliseconds period);
+  void stopCutting();  // ends what cutEvery() began
   // Limits the bytes of one packet.
   void setChunkMax(size_t bytes);
   // For later connections: after each packet in each direction, passes nothing for `pause`.
