@@ -2,6 +2,7 @@
 
 #include "common/base/check.h"
 #include "common/net/connector.h"
+#include "common/net/descriptor_watch.h"
 
 namespace dtf::net {
 
@@ -32,6 +33,10 @@ void CallerLoop::post(std::function<void()> fn) {
 bool CallerLoop::addPolled(Polled& polled) {
   if (polls_) core_->port.addPolled(polled);
   return polls_;
+}
+
+std::unique_ptr<DescriptorWatch> CallerLoop::watch(int fd, std::function<void()> ready) {
+  return watchDescriptor(core_->port, fd, std::move(ready));
 }
 
 kj::Promise<kj::Own<MessageStream>> CallerLoop::connect(std::string host, uint16_t port,

@@ -37,6 +37,7 @@ class CallerLoop final : public Loop {
   void post(std::function<void()> fn) override;
   bool addPolled(Polled& polled) override;
   void removePolled(Polled& polled) override { core_->port.removePolled(polled); }
+  std::unique_ptr<DescriptorWatch> watch(int fd, std::function<void()> ready) override;
   kj::Promise<kj::Own<MessageStream>> connect(std::string host, uint16_t port,
                                               ConnectOptions options, const Limits& limits,
                                               std::shared_ptr<BufferPool> pool) override;

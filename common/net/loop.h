@@ -31,6 +31,12 @@ inline constexpr bool kIsPromise<kj::Promise<T>> = true;
 template <class P>
 using PromiseValue = decltype(std::declval<P>().wait(std::declval<kj::WaitScope&>()));
 
+// Ends the wait when it is destroyed.
+class DescriptorWatch {
+ public:
+  virtual ~DescriptorWatch() noexcept(false) = default;
+};
+
 // Threads: loop-thread only, except post() and clock().
 // Blocks: never.
 class Loop {
@@ -47,6 +53,13 @@ class Loop {
   // never polls, but sleeps until something is ready: then nothing is added.
   virtual bool addPolled(Polled& /*polled*/) { return false; }
   virtual void removePolled(Polled& /*polled*/) {}
+
+  // Calls `ready` each time after which `fd` is readable, until the result is destroyed. The
+  // descriptor stays the caller's, and outlives the result. Null: this loop waits for no
+  // descriptors.
+  virtual std::unique_ptr<DescriptorWatch> watch(int /*fd*/, std::function<void()> /*ready*/) {
+    return nullptr;
+  }
 
   // Connects to a peer that may not have started yet, like connectToPeer() (connector.h), with the
   // same errors and with this loop's credentials. `pool` is for large messages that arrive.

@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "common/net/busy_poll.h"
 #include "common/net/connector.h"
+#include "common/net/descriptor_watch.h"
 #include "common/net/message_stream.h"
 
 namespace dtf::net {
@@ -33,6 +34,10 @@ void ReactorLoop::post(std::function<void()> fn) {
     AsioEventPort::Io io(port);
     fn();
   });
+}
+
+std::unique_ptr<DescriptorWatch> ReactorLoop::watch(int fd, std::function<void()> ready) {
+  return watchDescriptor(reactor_.port, fd, std::move(ready));
 }
 
 kj::Promise<kj::Own<MessageStream>> ReactorLoop::connect(std::string host, uint16_t port,
@@ -134,6 +139,11 @@ bool IoThread::addPolled(Polled& polled) {
 void IoThread::removePolled(Polled& polled) {
   assertInLoop();
   reactor_->port.removePolled(polled);
+}
+
+std::unique_ptr<DescriptorWatch> IoThread::watch(int fd, std::function<void()> ready) {
+  assertInLoop();
+  return watchDescriptor(reactor_->port, fd, std::move(ready));
 }
 
 void IoThread::onStop(std::function<void()> cleanup) {

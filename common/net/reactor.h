@@ -55,6 +55,7 @@ class ReactorLoop final : public Loop {
   const Clock& clock() const override { return clock_; }
   AsioTimer& timer() override { return reactor_.timer; }
   void post(std::function<void()> fn) override;
+  std::unique_ptr<DescriptorWatch> watch(int fd, std::function<void()> ready) override;
   kj::Promise<kj::Own<MessageStream>> connect(std::string host, uint16_t port,
                                               ConnectOptions options, const Limits& limits,
                                               std::shared_ptr<BufferPool> pool) override;
@@ -90,6 +91,7 @@ class IoThread final : public Loop {
   const Clock& clock() const override { return clock_; }
   bool addPolled(Polled& polled) override;
   void removePolled(Polled& polled) override;
+  std::unique_ptr<DescriptorWatch> watch(int fd, std::function<void()> ready) override;
   kj::Promise<kj::Own<MessageStream>> connect(std::string host, uint16_t port,
                                               ConnectOptions options, const Limits& limits,
                                               std::shared_ptr<BufferPool> pool) override;

@@ -28,6 +28,7 @@ THIRD_PARTIES = [
     (r"xxh", "xxHash"),
     (r"protozero/", "protozero"),
     (r"openssl/", "OpenSSL"),
+    (r"uc[pst]/", "UCX"),
     (r"cuda|cudnn|cublas", "CUDA"),
 ]
 # A library that may use the first may use the second: one package.
