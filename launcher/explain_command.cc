@@ -164,6 +164,7 @@ exchange::TransferPlan transferOf(const cluster::JobSpec& job, const arena::Para
   exchange::TransferAbilities own;
   if (!job.cluster.shared_memory) own.share_from_bytes = std::nullopt;
   if (!job.cluster.stream_gradients) own.stream_from_bytes = std::nullopt;
+  own.transport = job.cluster.transport;
   exchange::TransferPeer peer;
   peer.on_this_host =
       !of_job.one_process && cluster::hostKey(chief.address.host) ==

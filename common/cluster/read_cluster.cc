@@ -360,6 +360,21 @@ void checkPause(const JobSpec& job, const Place& place, Report& report) {
         "restarted after an early end");
 }
 
+// The words of exchange::rdmaFault(), which is above this library.
+void checkTransport(const JobSpec& job, const YamlNode& transport, Report& report) {
+  if (job.cluster.transport != Transport::kRdma || job.cluster.isOneProcess()) return;
+  const ReplicationSpec& replication = job.train->replication;
+  const size_t workers = job.cluster.worker.size();
+  if (replication.transfer_dtype != ReplicationSpec::TransferDtype::kFloat32)
+    report.error(transport.where(),
+                 "'transport: rdma' moves float32 alone: leave out 'transport', or 'transfer' and "
+                 "'transfer_dtype'");
+  if (replication.replicas_to_aggregate > workers)
+    report.error(transport.where(),
+                 "'transport: rdma' has one arena for a worker's gradient, and with "
+                 "'replicas_to_aggregate' a worker sends several in a step: leave out one of them");
+}
+
 }  // namespace
 
 JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
@@ -382,6 +397,7 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   reader.boolean("insecure", job.cluster.insecure);
   reader.boolean("shared_memory", job.cluster.shared_memory);
   reader.boolean("stream_gradients", job.cluster.stream_gradients);
+  reader.choice("transport", job.cluster.transport, 0);
   if (const YamlNode* launch = reader.find("launch"))
     job.launch = readLaunch(*launch, job.cluster, report);
   if (const YamlNode* timeouts = reader.find("timeouts"))
@@ -401,6 +417,7 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   if (job.train) {
     job.cluster.leader = job.train->replication.leader;
     checkShares(job, report);
+    if (const YamlNode* transport = root.find("transport")) checkTransport(job, *transport, report);
     if (job.launch.pauses())
       checkPause(job, root.find("launch")->find("on_sigterm")->where(), report);
   }

@@ -37,6 +37,8 @@ constexpr Key kJobKeys[] = {
     boolean("insecure", "listen beyond loopback without keys, open to all; default false"),
     boolean("shared_memory", "tasks of one host read each other's memory; default true"),
     boolean("stream_gradients", "gradients leave while the rest is computed; default true"),
+    choice("transport", "tcp|rdma", "",
+           "rdma: values by network cards (UCX), never run on one; default tcp"),
     map("launch", "how dtf-launch starts the tasks"),
     map("timeouts", "how long each wait may last"),
     textOrMap("durability", "source of a lost ps's values; default checkpoint; without ps replica"),

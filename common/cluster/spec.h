@@ -43,6 +43,12 @@ struct TaskSpec {
 // Returns the devices of a task, at least one. A worker has a tower on each.
 std::vector<std::string> devicesOf(const TaskSpec& task);
 
+// The way of parameters and gradients between tasks on different hosts. Words go over TCP or TLS.
+enum class Transport : uint8_t {
+  kTcp,
+  kRdma,  // network cards read and write the memory of the other host, see net/channels/
+};
+
 struct ClusterSpec {
   std::vector<TaskSpec> ps;
   std::vector<TaskSpec> worker;
@@ -54,6 +60,7 @@ struct ClusterSpec {
   uint32_t leader = 0;
   // A worker sends gradients while it computes the others.
   bool stream_gradients = true;
+  Transport transport = Transport::kTcp;
   // Every worker hosts a shard beside those of the ps, see PlacementSpec::Strategy::kHybrid.
   bool hybrid = false;
   // Whether tasks may listen beyond loopback.

@@ -42,6 +42,8 @@ Choice sharedParameters(const JobTransfers& job, const ShardTransfers& shard,
         "this job's parameters and gradients travel as {}, so that its numbers don't depend on "
         "where its tasks run",
         arena::codecName(job.codec.kind)));
+  if (own.transport == cluster::Transport::kRdma)
+    return unused("its cluster file says 'transport: rdma'");
   if (!own.share_from_bytes) return unused("its cluster file says 'shared_memory: false'");
   if (shard.elements == 0) return unused("the shard is empty");
   if (bytes < *own.share_from_bytes)
@@ -59,6 +61,16 @@ Choice sharedGradients(const JobTransfers& job, const ShardTransfers& shard,
   if (job.batches_per_step > 1)
     return unused("the ps keeps gradients of several batches a step beyond its reply");
   if (!peer.gradients_fault.empty()) return unused(peer.gradients_fault);
+  return used();
+}
+
+Choice remoteMemory(const JobTransfers& job, const ShardTransfers& shard,
+                    const TransferAbilities& own) {
+  if (own.transport != cluster::Transport::kRdma)
+    return unused("its cluster file doesn't say 'transport: rdma'");
+  if (job.one_process) return unused("the worker holds the parameters itself");
+  if (std::string fault = rdmaFault(job); !fault.empty()) return unused(std::move(fault));
+  if (shard.elements == 0) return unused("the shard is empty");
   return used();
 }
 
@@ -90,6 +102,7 @@ Choice streamingOf(const JobTransfers& job, const ShardTransfers& shard,
     return unused(fmt::format("the gradient has {}, less than {}", bytesText(shard.encoded_bytes),
                               bytesText(*own.stream_from_bytes)));
   if (plan.shared_gradients.is_used) return unused("the gradient is read where it is computed");
+  if (plan.remote_memory.is_used) return unused("with 'transport: rdma' a gradient is put whole");
   if (!peer.takes_unfinished) return unused("the connection takes whole messages");
   return used();
 }
@@ -105,8 +118,24 @@ Choice rowsOf(const JobTransfers& job, const ShardTransfers& shard, const Transf
   return used();
 }
 
-std::string faultOf(const JobTransfers& job, const TransferPeer& peer) {
-  if (job.one_process || !peer.codecs) return {};
+// A transport that the file asks for is used, or the job is refused: it never falls back.
+std::string transportFault(const JobTransfers& job, const TransferAbilities& own,
+                           const TransferPeer& peer) {
+  const bool asked = own.transport == cluster::Transport::kRdma;
+  if (peer.transport && *peer.transport != own.transport)
+    return fmt::format(
+        "the cluster file of {} says 'transport: rdma', and the other's doesn't, or is of a "
+        "version "
+        "without it: start all tasks with the same file, from one version",
+        asked ? "this task" : "the other task");
+  return asked ? rdmaFault(job) : std::string();
+}
+
+std::string faultOf(const JobTransfers& job, const TransferAbilities& own,
+                    const TransferPeer& peer) {
+  if (job.one_process) return {};
+  if (std::string fault = transportFault(job, own, peer); !fault.empty()) return fault;
+  if (!peer.codecs) return {};
   const std::string_view needed = arena::codecName(job.codec.kind);
   if (std::ranges::find(*peer.codecs, needed) != peer.codecs->end()) return {};
   return fmt::format(
@@ -116,6 +145,20 @@ std::string faultOf(const JobTransfers& job, const TransferPeer& peer) {
 }
 
 }  // namespace
+
+std::string rdmaFault(const JobTransfers& job) {
+  if (isCompressed(job))
+    return "'transport: rdma' moves float32 alone: leave out 'transport', or 'transfer' and "
+           "'transfer_dtype'";
+  if (job.has_tables)
+    return "'transport: rdma' moves whole arenas, and the rows of sparse variables differ from "
+           "step "
+           "to step: leave out 'transport'";
+  if (job.batches_per_step > 1)
+    return "'transport: rdma' has one arena for a worker's gradient, and with "
+           "'replicas_to_aggregate' a worker sends several in a step: leave out one of them";
+  return {};
+}
 
 JobTransfers transfersOf(const cluster::ReplicationSpec& replication, uint32_t rank) {
   return {.shares_steps = replication::sharesSteps(replication),
@@ -138,32 +181,45 @@ TransferPlan planTransfer(const JobTransfers& job, const ShardTransfers& shard,
   plan.compressed = compression(job);
   plan.shared_parameters = sharedParameters(job, shard, own, peer);
   plan.shared_gradients = sharedGradients(job, shard, peer, plan.shared_parameters);
+  plan.remote_memory = remoteMemory(job, shard, own);
   plan.overlap = overlapOf(job);
   plan.streaming = streamingOf(job, shard, own, peer, plan);
   plan.rows = rowsOf(job, shard, plan);
-  plan.fault = faultOf(job, peer);
+  plan.fault = faultOf(job, own, peer);
   const auto direction = [&plan, &job](const Choice& shared) -> Direction {
     return {plan.compressed.is_used ? job.codec.kind : arena::CodecKind::kFloat32,
-            shared.is_used ? Channel::kSharedMemory : Channel::kMessages};
+            plan.remote_memory.is_used ? Channel::kRemoteMemory
+            : shared.is_used           ? Channel::kSharedMemory
+                                       : Channel::kMessages};
   };
   plan.parameters = direction(plan.shared_parameters);
   plan.gradients = direction(plan.shared_gradients);
   return plan;
 }
 
-std::array<NamedChoice, 6> choicesOf(const TransferPlan& plan) {
+std::array<NamedChoice, 7> choicesOf(const TransferPlan& plan) {
   return {{{"compression", plan.compressed},
            {"parameters in shared memory", plan.shared_parameters},
            {"gradients in shared memory", plan.shared_gradients},
+           {"remote memory", plan.remote_memory},
            {"overlap", plan.overlap},
            {"streaming", plan.streaming},
            {"rows alone", plan.rows}}};
 }
 
 std::string directionText(const Direction& direction) {
-  return fmt::format(
-      "{}, {}", arena::codecName(direction.codec),
-      direction.channel == Channel::kSharedMemory ? "in shared memory" : "in messages");
+  const auto channel = [&] {
+    switch (direction.channel) {
+      case Channel::kMessages:
+        return "in messages";
+      case Channel::kSharedMemory:
+        return "in shared memory";
+      case Channel::kRemoteMemory:
+        return "in remote memory";
+    }
+    return "";
+  };
+  return fmt::format("{}, {}", arena::codecName(direction.codec), channel());
 }
 
 }  // namespace dtf::exchange

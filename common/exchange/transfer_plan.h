@@ -56,6 +56,8 @@ struct TransferAbilities {
   // Smallest gradient, encoded, that is sent while it is written; nullopt: its cluster file says
   // 'stream_gradients: false'.
   std::optional<uint64_t> stream_from_bytes = kStreamFromBytes;
+  // As in its cluster file. A task with kRdma has opened UCX, or has not started.
+  cluster::Transport transport = cluster::Transport::kTcp;
 };
 
 // The other side of the connection: its words in the hello, and what the connection has shown. The
@@ -64,6 +66,8 @@ struct TransferPeer {
   // Its codecs, by name; nullopt: it names none, as in version 0.1.0, and is taken to have the
   // job's.
   std::optional<std::vector<std::string>> codecs{};
+  // nullopt: not met yet, taken to have this task's.
+  std::optional<cluster::Transport> transport{};
   bool on_this_host = false;
   bool takes_unfinished = true;   // messages that are sent while they are written
   std::string memory_fault{};     // why this connection shares no memory; empty: none was found
@@ -80,6 +84,7 @@ struct Choice {
 enum class Channel : uint8_t {
   kMessages,
   kSharedMemory,  // each side reads what the other lends
+  kRemoteMemory,  // the worker's card reads and writes what the shard's host lends
 };
 
 // The form and the way of one direction.
@@ -95,6 +100,7 @@ struct TransferPlan {
   Choice compressed;         // values are not sent as float32
   Choice shared_parameters;  // the worker reads them in the memory of the shard's host
   Choice shared_gradients;   // the shard's host reads them in the memory of the worker
+  Choice remote_memory;      // both directions, by RDMA
   Choice overlap;            // an exchange begins before the one before it is answered
   Choice streaming;          // an exchange begins before its gradient is whole
   Choice rows;               // of tables, only the rows for the next batch are sent
@@ -115,7 +121,10 @@ struct NamedChoice {
   std::string_view name;
   const Choice& choice;
 };
-std::array<NamedChoice, 6> choicesOf(const TransferPlan& plan);
+std::array<NamedChoice, 7> choicesOf(const TransferPlan& plan);
+
+// The reason why a job's file can't have 'transport: rdma'; empty: it can, or has no need of it.
+std::string rdmaFault(const JobTransfers& job);
 
 // "float32, in shared memory"
 std::string directionText(const Direction& direction);

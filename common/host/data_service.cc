@@ -18,6 +18,7 @@
 #include "common/wire/arena_codec.h"
 #include "common/wire/gradient_codec.h"
 #include "common/wire/model_codec.h"
+#include "common/wire/remote_codec.h"
 
 namespace dtf::host {
 
@@ -37,10 +38,15 @@ exchange::TransferPlan planFor(const ServiceOptions& options,
   const arena::CodecSpec codec = arena::codecOf(declaration.replication);
   exchange::TransferAbilities own;
   own.share_from_bytes = options.shares_memory ? std::optional<uint64_t>(0) : std::nullopt;
+  if (options.remote != nullptr) own.transport = cluster::Transport::kRdma;
+  exchange::JobTransfers job = exchange::transfersOf(declaration.replication, rank);
+  job.has_tables =
+      std::ranges::any_of(declaration.layout.variables, &arena::VariableInfo::is_sparse);
   return exchange::planTransfer(
-      exchange::transfersOf(declaration.replication, rank),
-      exchange::shardOf(declaration.layout, options.self.index, codec), own,
-      {.codecs = wire::decodeCodecs(hello.getCodecs()), .on_this_host = true});
+      job, exchange::shardOf(declaration.layout, options.self.index, codec), own,
+      {.codecs = wire::decodeCodecs(hello.getCodecs()),
+       .transport = wire::decodeTransport(hello.getTransport()),
+       .on_this_host = true});
 }
 
 // One worker's bulk session.
@@ -139,6 +145,19 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
       lent_->accept(keys, shard_.elements());
       if (const uint64_t key = context.getParams().getRequestKey(); key != 0)
         context.getResults().setReplyKey(openBoard(key));
+    });
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> openRemote(OpenRemoteContext context) override {
+    net::bridgeErrors([&] {
+      if (!plan_.remote_memory.is_used)
+        throw Error(ErrorCode::kBadConfig, plan_.remote_memory.why_not);
+      const RemoteLoan& loan = lent_->openRemote(loop_, options_.remote, shard_.elements());
+      auto results = context.getResults();
+      results.setAddress(wire::dataOf(loan.address()));
+      results.setGradientKey(loan.gradientArena().key);
+      wire::encodeRemoteArena(loan.gradientArena(), results.initGradient());
     });
     return kj::READY_NOW;
   }
@@ -299,8 +318,10 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
   // reply must contain the parameters.
   template <class Results>
   bool lendTo(Results results, const std::shared_ptr<const arena::ParameterVersion>& parameters) {
-    const uint64_t key = lent_->lend(parameters);
+    const uint64_t key = net::bridgeErrors([&] { return lent_->lend(parameters); });
     results.setKey(key);
+    if (const std::optional<net::RemoteArena> arena = lent_->takeNew())
+      wire::encodeRemoteArena(*arena, results.initRemote());
     if (const std::vector<uint64_t> gone = lent_->takeGone(); !gone.empty()) {
       auto list = results.initGone(static_cast<uint32_t>(gone.size()));
       for (uint32_t i = 0; i < gone.size(); ++i) list.set(i, gone[i]);
@@ -349,6 +370,7 @@ class DataGate final : public schema::PsDataGate::Server {
         throw Error(ErrorCode::kBadConfig, worker.name() + ": " + plan.fault);
       auto results = context.getResults();
       wire::encodeCodecs(results);
+      results.setTransport(wire::transportName(options_.remote != nullptr));
       if (lent_ == nullptr) lent_ = std::make_shared<LentMemory>(host_.shard(), worker);
       arena::GradientLayout layout(host_.shard().declaration().value().layout, options_.self.index);
       connection_->connection->stream().setLimits(

@@ -19,6 +19,7 @@ constexpr uint32_t kGradientsMax = 2;
 }  // namespace
 
 LentMemory::~LentMemory() {
+  if (remote_ != nullptr) return;  // the channel ends before the arenas are given back
   for (const auto& parameters : lent_) parameters->retire();
 }
 
@@ -64,7 +65,21 @@ void LentMemory::givePage(const SharedMemory& page) {
   channel_->give(page);
 }
 
+RemoteLoan& LentMemory::openRemote(net::Loop& loop, std::shared_ptr<net::RemoteDomain> domain,
+                                   uint64_t elements) {
+  remote_ = nullptr;
+  given_.clear();  // a new channel: the worker knows none of these arenas
+  remote_ = std::make_unique<RemoteLoan>(loop, std::move(domain), elements);
+  shard_.shareParameters();
+  return *remote_;
+}
+
+std::optional<net::RemoteArena> LentMemory::takeNew() {
+  return remote_ != nullptr ? remote_->takeNew() : std::nullopt;
+}
+
 arena::Gradient LentMemory::gradient(uint64_t key, uint64_t elements) const {
+  if (remote_ != nullptr) return remote_->gradient(key);
   const auto found = gradients_.find(key);
   if (found == gradients_.end() || found->second->bytes() < elements * sizeof(float))
     throw Error(ErrorCode::kBadData,
@@ -81,7 +96,7 @@ void LentMemory::keepOnly(uint64_t key) {
 }
 
 uint64_t LentMemory::lend(const std::shared_ptr<const arena::ParameterVersion>& parameters) {
-  if (!channel_) return 0;
+  if (!channel_ && remote_ == nullptr) return 0;
   const std::shared_ptr<const SharedMemory>& memory = parameters->sharedMemory();
   if (memory == nullptr) {
     shard_.shareParameters();
@@ -103,6 +118,11 @@ void LentMemory::lend(const std::shared_ptr<const arena::ParameterVersion>& para
 
 bool LentMemory::give(const std::shared_ptr<const SharedMemory>& memory) {
   if (given_.contains(memory->key())) return true;
+  if (remote_ != nullptr) {
+    remote_->offer(memory);
+    given_.emplace(memory->key(), memory);
+    return true;
+  }
   try {
     channel_->give(*memory);
   } catch (const Error& error) {

@@ -14,6 +14,7 @@
 #include "common/arena/gradient_layout.h"
 #include "common/arena/parameter_version.h"
 #include "common/base/ids.h"
+#include "common/host/remote_loan.h"
 #include "common/net/memory_channel.h"
 #include "common/shard/shard.h"
 #include "common/wire/exchange_board.h"
@@ -23,11 +24,10 @@ namespace dtf::host {
 // The arenas lent over one bulk connection, for all sessions on it.
 // Owns: the door and the channel, the mappings of the worker's gradients, and the parameters that
 // the worker may be reading. When the connection ends, this process can't learn how long the worker
-// goes on reading them, so the destructor retires them: nothing is written to them again.
-// Borrows: `shard` (must outlive this); the first lend() makes it move its parameters to shared
-// memory.
-// Threads: the connection's loop only.
-// Blocks: only in accept() and page(), while the kernel maps the worker's memory.
+// goes on reading them, so the destructor retires them: nothing is written to them again. A card
+// reads nothing after it. Borrows: `shard` (must outlive this); the first lend() makes it move its
+// parameters to shared memory. Threads: the connection's loop only. Blocks: only in accept() and
+// page(), while the kernel maps the worker's memory.
 class LentMemory {
  public:
   // `worker`: for the log.
@@ -52,14 +52,23 @@ class LentMemory {
   // Errors: kUnavailable if the worker is gone.
   void givePage(const SharedMemory& page);
 
+  // Opens a channel for the worker's card, in place of an earlier one: lend() and gradient() use it
+  // from here on.
+  // Errors: kUnavailable if memory can't be registered.
+  RemoteLoan& openRemote(net::Loop& loop, std::shared_ptr<net::RemoteDomain> domain,
+                         uint64_t elements);
+  // Returns the arena that the last lend() named for the first time to the worker's card, once.
+  std::optional<net::RemoteArena> takeNew();
+
   // Returns the gradient that the worker has written to the arena with this key. The worker
   // overwrites it after the reply to its exchange: it is marked as lent.
-  // Errors: kBadData if accept() received no such arena of `elements` values.
+  // Errors: kBadData if accept() or openRemote() know no such arena of `elements` values.
   arena::Gradient gradient(uint64_t key, uint64_t elements) const;
 
   // Releases all lent parameters but the arena with this key: the worker reads only that one still.
   void keepOnly(uint64_t key);
   // Returns the key that a reply may contain in place of the parameters; 0: they must be sent.
+  // Errors: kUnavailable if they can't be registered for RDMA.
   uint64_t lend(const std::shared_ptr<const arena::ParameterVersion>& parameters);
   // Sets the parameters of a reply in shared memory, with the keys of freed arenas, or `by_call`:
   // the worker reads no keys of such a reply, so they stay for the next one.
@@ -79,6 +88,7 @@ class LentMemory {
   std::map<uint64_t, std::shared_ptr<const MappedMemory>> gradients_;  // by key
   std::map<uint64_t, std::weak_ptr<const SharedMemory>> given_;        // likewise
   std::vector<std::shared_ptr<const arena::ParameterVersion>> lent_;   // each once
+  std::unique_ptr<RemoteLoan> remote_;                                 // null: without RDMA
 };
 
 }  // namespace dtf::host

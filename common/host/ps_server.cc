@@ -32,17 +32,19 @@ ServiceOptions serviceOptions(const cluster::TaskOptions& task, FileSystem& file
                               checkpoint::SnapshotPlace snapshots) {
   const cluster::ClusterSpec& cluster = task.job.cluster;
   const auto workers = static_cast<uint32_t>(cluster.worker.size());
-  return {task.job.job,
-          task.task,
-          workers,
-          wire::addressesOf(cluster.worker),
-          cluster.shardHosts().size(),
-          task.job.timeouts,
-          {task.job.run_dir / "checkpoints", task.task.index, workers, &file_system, task.job.job,
-           std::move(snapshots), cluster.shardHosts()},
-          task.job.durability,
-          cluster.shared_memory,
-          cluster.shardHosts()};
+  ServiceOptions options{task.job.job,
+                         task.task,
+                         workers,
+                         wire::addressesOf(cluster.worker),
+                         cluster.shardHosts().size(),
+                         task.job.timeouts,
+                         {task.job.run_dir / "checkpoints", task.task.index, workers, &file_system,
+                          task.job.job, std::move(snapshots), cluster.shardHosts()},
+                         task.job.durability,
+                         cluster.shared_memory,
+                         cluster.shardHosts()};
+  options.remote = wire::remoteDomainOf(task.job);
+  return options;
 }
 
 wire::LinkOptions selfOf(const cluster::TaskOptions& task, uint64_t chunk_bytes) {

@@ -11,6 +11,7 @@
 #include "common/base/ids.h"
 #include "common/host/checkpoint_service.h"
 #include "common/host/shard_host.h"
+#include "common/net/channels/remote_memory.h"
 #include "common/wire/arena_codec.h"
 #include "common/wire/connection_set.h"
 #include "common/wire/ps.capnp.h"
@@ -34,6 +35,7 @@ struct ServiceOptions {
   Incarnation incarnation{};                    // of this ps
   std::string metrics_address{};                // empty: no metrics over HTTP
   uint64_t chunk_bytes = wire::kChunkBytesMax;  // see wire::LinkOptions
+  std::shared_ptr<net::RemoteDomain> remote{};  // likewise
 
   // Returns the task that a hello calls `said`. A worker that hosts a shard calls as the ps of that
   // shard, but has its own name in messages and its own certificate.

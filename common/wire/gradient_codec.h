@@ -66,4 +66,13 @@ void encodeCodecs(Hello& hello) {
 // Returns the codecs of a peer, a few dozen at most; nullopt: its version sends none.
 std::optional<std::vector<std::string>> decodeCodecs(capnp::List<capnp::Text>::Reader codecs);
 
+// The field `transport` of a hello, and of the reply to one: empty for TCP, as of versions without
+// it.
+inline const char* transportName(bool is_rdma) {
+  return is_rdma ? "rdma" : "";
+}
+inline cluster::Transport decodeTransport(capnp::Text::Reader name) {
+  return name == "rdma" ? cluster::Transport::kRdma : cluster::Transport::kTcp;
+}
+
 }  // namespace dtf::wire

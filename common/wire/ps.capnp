@@ -306,12 +306,13 @@ interface PsStaying {
 
 interface PsDataGate {
   # Bootstrap of a psd's bulk connections.
-  hello @0 (hello :Types.Hello) -> (data :PsData, notYet :Text, codecs :List(Text));
+  hello @0 (hello :Types.Hello) -> (data :PsData, notYet :Text, codecs :List(Text), transport :Text);
   # `notYet`: the reason if there is no `data`: the caller has not joined this process of the ps, or
   # not declared the model to it, for example after its restart. Call it again, on another
   # connection, after the control session has done so. Empty if there is `data`. Any other rejection
   # is an error, and final. `codecs`: of this ps, as in the hello. Errors: bad_config if the caller
   # names codecs, and the model's transferDtype is not one of them.
+  # `transport`: of this ps, as in the hello; bad_config if they differ.
 
   replica @1 (hello :Types.Hello) -> (replica :PsReplica, incarnation :UInt64);
   # Under `durability: replica`, for the ps whose shard is also kept here: the one before this ps,
@@ -347,7 +348,7 @@ interface PsData {
   pull @1 (wantsStep :Bool, wantedStep :UInt64, epoch :UInt64, inUse :UInt64, wantedCounts :List(UInt32),
       wantedIds :List(UInt32), progress :UInt64, base :UInt64)
       -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32),
-      base :UInt64, changed :Bool);
+      base :UInt64, changed :Bool, remote :RemoteArena);
   # Sync: with `wantsStep`, requests the parameters before that step, which may be the one before
   # the current. After a crash in the middle of a step, or for a slow backup worker, the ps may
   # reply with different steps, and a worker only computes with parameters of a single one
@@ -362,7 +363,7 @@ interface PsData {
       traceparent :Text, gradientKey :UInt64, inUse :UInt64, wantedCounts :List(UInt32), wantedIds :List(UInt32),
       progress :UInt64, times :Types.PhaseTimes, base :UInt64)
       -> (state :Types.StepState, parameters :List(Data), key :UInt64, gone :List(UInt64), rows :List(UInt32),
-      base :UInt64, changed :Bool);
+      base :UInt64, changed :Bool, remote :RemoteArena);
   # `epoch`: of the parameters that the gradient was computed from. If this ps is on another, the
   # gradient has no effect, and the reply is `wentBack`.
   # sync: replies when the step is decided (for a batch that is not the worker's last of the step,
@@ -412,6 +413,22 @@ interface PsData {
   # Errors: unavailable without a connection at the door, or if the kernel rejects it; bad_data for
   # more arenas, for arenas where gradients must be sent, and for a missing arena or one of the
   # wrong size.
+
+  openRemote @6 () -> (address :Data, gradientKey :UInt64, gradient :RemoteArena);
+  # With `transport: rdma`, once on each connection after its hello: opens a channel by which the
+  # caller's network card reads and writes arenas of this ps (common/net/channels/). `address`: of
+  # UCX, which the caller connects to. `gradient`: the arena into which the caller puts its gradient
+  # before it names `gradientKey` in an exchange. Replies name parameters by `key`, as with shared
+  # memory; the first one with a key has its arena as `remote`. The caller reads the parameters
+  # before its next call, and `inUse` is 0. Nothing is read or written after the connection's end.
+  # Errors: bad_config without that transport; unavailable if memory can't be registered.
+}
+
+struct RemoteArena {
+  # Memory of a ps that the card of one worker may read, or write.
+  address @0 :UInt64;    # in the memory of the ps
+  bytes @1 :UInt64;
+  cardKey @2 :Data;      # UCX's rkey, at most 4096 bytes
 }
 
 interface PsReplica {

@@ -40,6 +40,7 @@ struct Hello {
   durability @8 :Text;   # as in the caller's cluster file; must equal the callee's; empty: checkpoint
   connection @7 :UInt32; # number of the caller's connection for this purpose: lower numbers of the same incarnation are closed
   codecs @9 :List(Text); # of the caller: the forms in which it reads and sends values (common/arena/codec.h); empty: of a version that names none
+  transport @10 :Text;   # of the caller's cluster file; must equal the callee's: "rdma"; empty: TCP
 }
 
 struct Slice {

@@ -64,9 +64,11 @@ class RpcHarness final : public ClusterHarness {
   RpcHarness(uint32_t ps_tasks, uint32_t workers,
              const cluster::Timeouts& timeouts = shortTimeouts(),
              cluster::Durability durability = cluster::Durability::kCheckpoint,
-             const PsVia& ps_via = {}, uint64_t chunk_bytes = wire::kChunkBytesMax)
+             const PsVia& ps_via = {}, uint64_t chunk_bytes = wire::kChunkBytesMax,
+             cluster::Transport transport = cluster::Transport::kTcp)
       : chunk_bytes_(chunk_bytes) {
     job_.job = "conformance";
+    job_.cluster.transport = transport;
     job_.run_dir = run_dir_.path();
     job_.durability.kind = durability;
     if (durability == cluster::Durability::kSnapshot) job_.durability.snapshot_every_steps = 1;

@@ -75,85 +75,16 @@ kj::Promise<void> PsDataLink::sayHello(net::RpcConnection& connection) {
     data_ = response.getData();
     net::bridgeErrors([&] {
       met_ = {.codecs = decodeCodecs(response.getCodecs()),
+              .transport = decodeTransport(response.getTransport()),
               .on_this_host = connection.stream().isOnThisHost(),
               .takes_unfinished = connection.stream().sendsAsWritten(),
               .memory_fault = memory_fault_};
       plan_ = planOf(traffic_, options_, met_);
       if (!plan_.fault.empty()) throw Error(ErrorCode::kBadConfig, peer_ + ": " + plan_.fault);
     });
+    shared_ = {};
     return shareMemory();
   });
-}
-
-// Sets up shared memory; if that fails, arenas are sent.
-kj::Promise<void> PsDataLink::shareMemory() {
-  shared_ = {};
-  if (!plan_.shared_parameters.is_used) return kj::READY_NOW;
-  return data_->openDoorRequest()
-      .send()
-      .then([this](capnp::Response<schema::PsData::OpenDoorResults>&& door) {
-        return net::bridgeErrors([&] {
-          return giveGradients(door.getAddress(), {door.getSecret0(), door.getSecret1()});
-        });
-      })
-      .catch_([this](kj::Exception&& exception) {
-        if (isBroken(exception)) kj::throwFatalException(kj::mv(exception));
-        const Error error = net::toError(exception);
-        met_.memory_fault = error.message();
-        plan_ = planOf(traffic_, options_, met_);
-        noteNotShared(error);
-      });
-}
-
-// Logs the reason once, since a link may break many times a second. Memory that the cluster file of
-// the ps disables is no reason for a warning.
-void PsDataLink::noteNotShared(const Error& error) {
-  if (std::exchange(said_.not_shared, true)) return;
-  if (error.code() == ErrorCode::kBadConfig)
-    log::info("event=memory_not_shared peer=\"{}\" error=\"{}\"", peer_, error.message());
-  else
-    log::warning("event=memory_not_shared peer=\"{}\" error=\"{}\"", peer_, error.message());
-}
-
-kj::Promise<void> PsDataLink::giveGradients(const std::string& door,
-                                            const net::DoorSecret& secret) {
-  auto memory = std::make_unique<PsMemory>(
-      net::MemoryChannel::connect(door, secret),
-      std::max(arena::sharedArenaBytesMax(traffic_.elements), kBoardBytes));
-  std::vector<uint64_t> keys;
-  if (plan_.shared_gradients.is_used) {
-    for (arena::GradientBuffer& gradient : gradients_) {
-      if (gradients_may_move_) gradient.moveToSharedMemory();
-      if (gradient.sharedMemory() == nullptr) continue;
-      memory->channel().give(*gradient.sharedMemory());
-      keys.push_back(gradient.sharedMemory()->key());
-    }
-  }
-  auto request = data_->shareMemoryRequest();
-  auto sent = request.initGradientKeys(static_cast<uint32_t>(keys.size()));
-  for (uint32_t i = 0; i < keys.size(); ++i) sent.set(i, keys[i]);
-  const bool gives_all = keys.size() == gradients_.size();
-  std::unique_ptr<RequestBoard> board;
-  if (plan_.shared_gradients.is_used && gives_all && options_.exchanges_in_memory) {
-    board = std::make_unique<RequestBoard>();
-    memory->channel().give(board->memory());
-    request.setRequestKey(board->memory().key());
-  }
-  return request.send().then(
-      [this, gives_all, memory = kj::mv(memory), board = kj::mv(board)](auto&& response) mutable {
-        shared_.arenas = std::move(memory);
-        if (const uint64_t key = response.getReplyKey(); key != 0 && board != nullptr)
-          net::bridgeErrors([&] {
-            board->setReplies(shared_.arenas->find(key, kBoardBytes));
-            shared_.board = std::make_unique<BoardClient>(io_, std::move(board));
-          });
-        if (plan_.shared_gradients.is_used && !gives_all) {
-          met_.gradients_fault = "their memory was this process's own before";
-          plan_ = planOf(traffic_, options_, met_);
-        }
-        if (!std::exchange(said_.shared, true))
-          log::info("event=memory_shared peer=\"{}\" gradients={}", peer_, gives_all);
-      });
 }
 
 void PsDataLink::Received::release() {
@@ -257,24 +188,20 @@ replication::StepState PsDataLink::take(capnp::Response<Results>&& response, Rec
   });
 }
 
-// If this process can't map the arena that the reply names (it has no descriptor or mapping left),
-// it closes the connection, and uses no shared memory on the next one.
-void PsDataLink::takeShared(Received& received, uint64_t key) {
-  if (shared_.arenas == nullptr)
-    throw Error(ErrorCode::kBadData, peer_ + " names shared memory, but none is shared");
-  try {
-    auto mapped = shared_.arenas->find(key, traffic_.elements * sizeof(float));
-    received.release();
-    received.mapped = std::move(mapped);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kUnavailable) throw;
-    memory_fault_ = error.message();
-    noteNotShared(error);
-    kj::throwFatalException(net::toKj(net::asio::error::not_connected, error.message()));
-  }
-  received.key = key;
-  received.is_whole = true;
-  received.values = {reinterpret_cast<const float*>(received.mapped->data()), traffic_.elements};
+// Takes a reply, and reads parameters that it names in the memory of the ps.
+template <class Results>
+kj::Promise<replication::StepState> PsDataLink::takeAll(capnp::Response<Results>&& response,
+                                                        Received& received, bool more_batches) {
+  if (shared_.remote == nullptr) return take(kj::mv(response), received, more_batches);
+  return net::bridgeErrors([&]() -> kj::Promise<replication::StepState> {
+    const uint64_t key = response.getKey();
+    shared_.remote->forget(response.getGone());
+    if (key == 0) return take(kj::mv(response), received, more_batches);
+    if (response.hasRemote()) shared_.remote->learn(key, response.getRemote());
+    const replication::StepState state = decodeStepState(response.getState());
+    encoded_.follow(state.epoch);
+    return fetch(state, key, received);
+  });
 }
 
 void PsDataLink::turn() {
@@ -298,7 +225,7 @@ kj::Promise<replication::StepState> PsDataLink::pull(const replication::Wanted& 
     request.setBase(base());
     if (wants_rows) encodeRowSet(wanted_, request);
     return request.send().then([this](capnp::Response<schema::PsData::PullResults>&& response) {
-      return take(kj::mv(response), parameters_[received_], false);
+      return takeAll(kj::mv(response), parameters_[received_], false);
     });
   });
 }
@@ -369,6 +296,7 @@ kj::Promise<replication::StepState> PsDataLink::exchange(
         if (shared_.board != nullptr && gate_ == nullptr && shared_.board->isReady() &&
             trace::traceparentHere().empty())
           return pushOnBoard(said);
+        if (gate_ == nullptr && shared_.remote != nullptr) return putAndPush(said);
         if (gate_ == nullptr || plan_.streaming.is_used) return push(said, gate_);
         return whenWritten(*gate_).then([this, said] { return pushIfOpen(said); });
       });
@@ -378,27 +306,7 @@ kj::Promise<replication::StepState> PsDataLink::exchange(
 kj::Promise<replication::StepState> PsDataLink::pushIfOpen(const Exchange& said) {
   if (!connection_.isOpen())
     kj::throwFatalException(net::toKj(net::asio::error::not_connected, "the connection was lost"));
-  return push(said, nullptr);
-}
-
-// One attempt by the board, followed by one with a message if no reply comes in time.
-kj::Promise<replication::StepState> PsDataLink::pushOnBoard(const Exchange& said) {
-  return shared_.board
-      ->exchange({.exchange = said,
-                  .gradient_key = gradients_[pushed_].sharedMemory()->key(),
-                  .in_use = inUse()})
-      .then([this, said](std::optional<BoardReply>&& reply) -> kj::Promise<replication::StepState> {
-        if (!reply || reply->by_call) return pushIfOpen(said);
-        return net::bridgeErrors([&] { return takeReply(*reply); });
-      });
-}
-
-replication::StepState PsDataLink::takeReply(const BoardReply& reply) {
-  shared_.arenas->forget(reply.gone);
-  if (reply.key == 0)
-    throw Error(ErrorCode::kBadData, peer_ + " replied in shared memory without parameters");
-  takeShared(parameters_[received_], reply.key);
-  return reply.state;
+  return shared_.remote != nullptr ? putAndPush(said) : push(said, nullptr);
 }
 
 // One attempt with a message.
@@ -407,7 +315,11 @@ kj::Promise<replication::StepState> PsDataLink::push(
   const bool more_batches = said.batch + 1 < traffic_.job.batches_per_step;
   const arena::Gradient& gradient = encoded_.gradient();
   const std::span<const std::byte> bytes = encoded_.bytes();
-  const bool names_gradient = plan_.shared_gradients.is_used;
+  const uint64_t gradient_key = shared_.remote != nullptr ? shared_.remote->gradientKey()
+                                : plan_.shared_gradients.is_used
+                                    ? gradients_[pushed_].sharedMemory()->key()
+                                    : 0;
+  const bool names_gradient = gradient_key != 0;
   const bool wants_rows = wantsRows();
   const uint64_t words = (names_gradient ? 0 : gradientWords(gradient, options_.chunk_bytes)) +
                          (wants_rows ? rowSetWords(wanted_) : 0);
@@ -428,14 +340,14 @@ kj::Promise<replication::StepState> PsDataLink::push(
   if (const size_t counts = gradient.row_counts.size(); counts > 0)
     encodeRowCounts(gradient, request.initRows(static_cast<uint32_t>(counts)));
   if (names_gradient)
-    request.setGradientKey(gradients_[pushed_].sharedMemory()->key());
+    request.setGradientKey(gradient_key);
   else
     referenceBytes(bytes, encoded_.owner(),
                    request.initGradient(chunksOf(bytes.size(), options_.chunk_bytes)),
                    connection_.connection().stream(), options_.chunk_bytes, gate);
   return request.send().then(
       [this, more_batches](capnp::Response<schema::PsData::ExchangeResults>&& response) {
-        return take(kj::mv(response), parameters_[received_], more_batches);
+        return takeAll(kj::mv(response), parameters_[received_], more_batches);
       });
 }
 

@@ -32,6 +32,7 @@
 #include "common/wire/ps/parameter_reader.h"
 #include "common/wire/ps/ps_link.h"
 #include "common/wire/ps/ps_memory.h"
+#include "common/wire/ps/ps_remote.h"
 #include "common/wire/ps/shard_traffic.h"
 
 namespace dtf::wire {
@@ -113,6 +114,7 @@ class PsDataLink {
     Buffer assembled;
     std::shared_ptr<const MappedMemory> mapped;  // or the memory of the ps
     uint64_t key = 0;                            // of `mapped`
+    std::shared_ptr<Buffer> fetched;             // or values that the card has read
     bool is_whole = false;                       // all rows are current
     uint64_t base = 0;  // its number from the ps, which sends changes of it; 0 in all but one
     void release();
@@ -124,6 +126,9 @@ class PsDataLink {
   bool wantsRows() const { return !wanted_.isWhole() && plan_.rows.is_used; }
   kj::Promise<void> whenWritten(const net::SendGate& gate);
   kj::Promise<replication::StepState> pushIfOpen(const Exchange& said);
+  kj::Promise<replication::StepState> putAndPush(const Exchange& said);
+  kj::Promise<replication::StepState> fetch(const replication::StepState& state, uint64_t key,
+                                            Received& received);
   kj::Promise<replication::StepState> pushOnBoard(const Exchange& said);
   replication::StepState takeReply(const BoardReply& reply);
   kj::Promise<replication::StepState> push(const Exchange& said,
@@ -137,6 +142,9 @@ class PsDataLink {
   template <class Response>
   replication::StepState take(capnp::Response<Response>&& response, Received& received,
                               bool more_batches);
+  template <class Response>
+  kj::Promise<replication::StepState> takeAll(capnp::Response<Response>&& response,
+                                              Received& received, bool more_batches);
 
   net::Loop& io_;
   const LinkOptions options_;
@@ -159,6 +167,7 @@ class PsDataLink {
   struct Shared {                        // since the last hello
     std::unique_ptr<PsMemory> arenas;    // null: arenas are sent
     std::unique_ptr<BoardClient> board;  // null: exchanges are calls
+    std::unique_ptr<PsRemote> remote;    // with `transport: rdma`
   } shared_;
   bool gradients_may_move_ = true;  // gradients() has not returned their address yet
   std::string memory_fault_;        // the reason why this process shares no memory; empty: it may

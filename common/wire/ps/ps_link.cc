@@ -44,6 +44,13 @@ void encodeHello(const LinkOptions& options, TaskId callee, schema::Hello::Build
   hello.setWorkers(fingerprintOf(options.workers));
   hello.setDurability(options.durability.str());
   encodeCodecs(hello);
+  hello.setTransport(transportName(options.remote != nullptr));
+}
+
+std::shared_ptr<net::RemoteDomain> remoteDomainOf(const cluster::JobSpec& job) {
+  if (job.cluster.transport != cluster::Transport::kRdma || job.cluster.isOneProcess())
+    return nullptr;
+  return net::RemoteDomain::open();
 }
 
 LinkOptions linkOptions(const cluster::JobSpec& job, TaskId self, Incarnation incarnation) {
@@ -54,6 +61,7 @@ LinkOptions linkOptions(const cluster::JobSpec& job, TaskId self, Incarnation in
   options.hosts = hosts;
   if (!job.cluster.shared_memory) options.share_from_bytes = std::nullopt;
   if (!job.cluster.stream_gradients) options.stream_from_bytes = std::nullopt;
+  options.remote = remoteDomainOf(job);
   return options;
 }
 

@@ -15,6 +15,7 @@
 #include "common/base/ids.h"
 #include "common/cluster/spec.h"
 #include "common/exchange/transfer_plan.h"
+#include "common/net/channels/remote_memory.h"
 #include "common/net/loop.h"
 #include "common/net/rpc_connection.h"
 #include "common/replication/barrier.h"
@@ -42,6 +43,8 @@ struct LinkOptions {
   // See exchange::TransferAbilities. The second is more than net::kSentAsWrittenFromBytes.
   std::optional<uint64_t> share_from_bytes = kShareFromBytes;
   std::optional<uint64_t> stream_from_bytes = kStreamFromBytes;
+  // With `transport: rdma`; null: TCP.
+  std::shared_ptr<net::RemoteDomain> remote{};
   // Exchanges with shared arenas need no message (exchange_board.h); false in tests of the calls.
   bool exchanges_in_memory = true;
   // The link requests single rows of sparse variables if they, with their ids, are at most this
@@ -51,7 +54,12 @@ struct LinkOptions {
   uint64_t chunk_bytes = kChunkBytesMax;
 };
 
+// Returns the domain of this process if the job's file says `transport: rdma`; else null.
+// Errors: as RemoteDomain::open().
+std::shared_ptr<net::RemoteDomain> remoteDomainOf(const cluster::JobSpec& job);
+
 // Returns the options of task `self`, started with `job`.
+// Errors: as remoteDomainOf().
 LinkOptions linkOptions(const cluster::JobSpec& job, TaskId self, Incarnation incarnation);
 
 std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& tasks);

@@ -17,11 +17,14 @@ ShardTraffic trafficOf(const arena::ModelDeclaration& model, uint32_t rank, uint
 
 exchange::TransferPlan planOf(const ShardTraffic& traffic, const LinkOptions& options,
                               const exchange::TransferPeer& peer) {
-  return exchange::planTransfer(traffic.job,
-                                {.elements = traffic.elements,
-                                 .encoded_bytes = traffic.codecs().encodedBytes(),
-                                 .has_tables = !traffic.sparse.empty()},
-                                {options.share_from_bytes, options.stream_from_bytes}, peer);
+  return exchange::planTransfer(
+      traffic.job,
+      {.elements = traffic.elements,
+       .encoded_bytes = traffic.codecs().encodedBytes(),
+       .has_tables = !traffic.sparse.empty()},
+      {options.share_from_bytes, options.stream_from_bytes,
+       options.remote != nullptr ? cluster::Transport::kRdma : cluster::Transport::kTcp},
+      peer);
 }
 
 }  // namespace dtf::wire

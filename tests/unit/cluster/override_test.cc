@@ -92,7 +92,7 @@ TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {
        "unknown key 'momentum' in 'adagrad' - it is a key of train.optimizer.momentum"},
       {"foo=5",
        "unknown key 'foo' (one of job, run_dir, cluster, keys, insecure, shared_memory, "
-       "stream_gradients, launch, "
+       "stream_gradients, transport, launch, "
        "timeouts, "
        "durability, "
        "metrics, traces, train); a key "

@@ -41,7 +41,7 @@ ShardTransfers shardOfElements(uint64_t elements, const JobTransfers& job, bool 
 
 // Every combination: each bit of a number is one setting.
 void forEachCase(const std::function<void(const Case&)>& look) {
-  constexpr uint32_t kBits = 15;
+  constexpr uint32_t kBits = 16;
   for (uint32_t number = 0; number < 1U << kBits; ++number)
     for (const uint64_t elements : {512, 0, 1 << 21, 1 << 24}) {
       uint32_t rest = number;
@@ -62,6 +62,7 @@ void forEachCase(const std::function<void(const Case&)>& look) {
       each.peer.takes_unfinished = next();
       if (next()) each.peer.memory_fault = "the kernel refuses";
       if (next()) each.peer.gradients_fault = "the gradient has another place";
+      if (next()) each.own.transport = cluster::Transport::kRdma;
       look(each);
     }
 }
@@ -82,19 +83,24 @@ TEST(TransferPlan, IsTheWholeTable) {
     const bool rounds = job.codec != arena::CodecKind::kFloat32;
     const bool is_alone = job.batches_per_step == 1;
     const uint64_t bytes = shard.elements * sizeof(float);
-    const bool shares = !job.one_process && !rounds && own.share_from_bytes && bytes > 0 &&
-                        bytes >= *own.share_from_bytes && peer.on_this_host &&
+    const bool by_card = own.transport == cluster::Transport::kRdma;
+    const bool remote =
+        by_card && !job.one_process && !rounds && !job.has_tables && is_alone && bytes > 0;
+    const bool shares = !job.one_process && !rounds && !by_card && own.share_from_bytes &&
+                        bytes > 0 && bytes >= *own.share_from_bytes && peer.on_this_host &&
                         peer.memory_fault.empty();
     const bool gives = shares && is_alone && !shard.has_tables && peer.gradients_fault.empty();
     const bool overlaps = job.overlap && !job.shares_steps && !job.one_process;
     ASSERT_EQ(plan.compressed.is_used, rounds && !job.one_process);
     ASSERT_EQ(plan.shared_parameters.is_used, shares);
     ASSERT_EQ(plan.shared_gradients.is_used, gives);
+    ASSERT_EQ(plan.remote_memory.is_used, remote);
     ASSERT_EQ(plan.overlap.is_used, overlaps);
-    ASSERT_EQ(plan.streaming.is_used,
-              !job.one_process && own.stream_from_bytes && !overlaps && is_alone &&
-                  !job.has_tables && job.towers == 1 && !job.clips_by_norm &&
-                  shard.encoded_bytes >= *own.stream_from_bytes && !gives && peer.takes_unfinished);
+    ASSERT_EQ(plan.streaming.is_used, !job.one_process && own.stream_from_bytes && !overlaps &&
+                                          is_alone && !job.has_tables && job.towers == 1 &&
+                                          !job.clips_by_norm &&
+                                          shard.encoded_bytes >= *own.stream_from_bytes && !gives &&
+                                          !remote && peer.takes_unfinished);
     ASSERT_EQ(plan.rows.is_used,
               shard.has_tables && !job.one_process && !overlaps && is_alone && !shares);
   });
@@ -105,7 +111,9 @@ TEST(TransferPlan, DirectionsFollowFromTheChoices) {
     const TransferPlan plan = each.plan();
     const auto due = [&](const Choice& shared) -> Direction {
       return {plan.compressed.is_used ? each.job.codec.kind : arena::CodecKind::kFloat32,
-              shared.is_used ? Channel::kSharedMemory : Channel::kMessages};
+              plan.remote_memory.is_used ? Channel::kRemoteMemory
+              : shared.is_used           ? Channel::kSharedMemory
+                                         : Channel::kMessages};
     };
     ASSERT_EQ(plan.parameters, due(plan.shared_parameters));
     ASSERT_EQ(plan.gradients, due(plan.shared_gradients));
@@ -125,6 +133,42 @@ TEST(TransferPlan, APeerNeedsTheCodecOfTheJobAndOneThatNamesNoneIsTriedWithIt) {
   EXPECT_THAT(each.plan().fault, HasSubstr("travel as bfloat16, and the other task's version"));
   each.job.codec = arena::CodecKind::kFloat32;
   EXPECT_EQ(each.plan().fault, "");
+}
+
+// Asked for, it is used, or the job is refused: TCP never takes its place in silence.
+TEST(TransferPlan, RdmaIsUsedOrRefused) {
+  forEachCase([](const Case& each) {
+    const TransferPlan plan = each.plan();
+    const bool is_due = each.own.transport == cluster::Transport::kRdma && !each.job.one_process &&
+                        each.shard.elements > 0;
+    ASSERT_EQ(is_due, plan.remote_memory.is_used || (is_due && !plan.fault.empty()));
+    ASSERT_FALSE(plan.remote_memory.is_used && !plan.fault.empty()) << plan.fault;
+  });
+}
+
+TEST(TransferPlan, RdmaNeedsBothSidesAndPlainDenseGradients) {
+  Case each;
+  each.shard = {512, 2048, false};
+  each.own.transport = cluster::Transport::kRdma;
+  EXPECT_EQ(each.plan().fault, "");
+  EXPECT_EQ(directionText(each.plan().gradients), "float32, in remote memory");
+  each.peer.transport = cluster::Transport::kRdma;
+  EXPECT_EQ(each.plan().fault, "");
+  each.peer.transport = cluster::Transport::kTcp;
+  EXPECT_THAT(each.plan().fault, HasSubstr("of this task says 'transport: rdma', and the other's"));
+  each.own.transport = cluster::Transport::kTcp;
+  EXPECT_EQ(each.plan().fault, "");
+  each.peer.transport = cluster::Transport::kRdma;
+  EXPECT_THAT(each.plan().fault, HasSubstr("of the other task says 'transport: rdma'"));
+  each.own.transport = cluster::Transport::kRdma;
+  each.job.codec = arena::CodecKind::kInt8;
+  EXPECT_THAT(each.plan().fault, HasSubstr("moves float32 alone"));
+  each.job.codec = arena::CodecKind::kFloat32;
+  each.job.has_tables = true;
+  EXPECT_THAT(each.plan().fault, HasSubstr("rows of sparse variables differ"));
+  each.job.has_tables = false;
+  each.job.batches_per_step = 2;
+  EXPECT_THAT(each.plan().fault, HasSubstr("a worker sends several in a step"));
 }
 
 TEST(TransferPlan, TheSettingsOfAJobAreThoseOfItsFile) {
@@ -185,6 +229,11 @@ TEST(TransferPlan, WhatAFileMayNotHaveIsNoPlan) {
   EXPECT_THAT(report(alone, "{overlap: true}"), HasSubstr(Case{.job = job}.plan().overlap.why_not));
   EXPECT_THAT(report(alone, "{transfer_dtype: bfloat16}"),
               HasSubstr(Case{.job = job}.plan().compressed.why_not));
+  EXPECT_THAT(report(with_ps + "\ntransport: rdma", "{transfer_dtype: bfloat16}"),
+              HasSubstr(rdmaFault({.codec = arena::CodecKind::kBFloat16})));
+  EXPECT_THAT(report("{ps: [a:1], worker: [b:1, c:1]}\ntransport: rdma",
+                     "{mode: sync, replicas_to_aggregate: 3}"),
+              HasSubstr(rdmaFault({.batches_per_step = 2})));
 }
 
 // ---- the chapter
@@ -192,6 +241,7 @@ TEST(TransferPlan, WhatAFileMayNotHaveIsNoPlan) {
 struct Mode {
   std::string text;
   JobTransfers job;
+  cluster::Transport transport = cluster::Transport::kTcp;
 };
 
 std::vector<Mode> modes() {
@@ -203,7 +253,13 @@ std::vector<Mode> modes() {
           {"`{transfer_dtype: bfloat16}`", {.codec = rounding}},
           {"`{overlap: true, transfer_dtype: bfloat16}`", {.overlap = true, .codec = rounding}},
           {"`{transfer: {dtype: int8}}`", {.codec = arena::CodecKind::kInt8}},
-          {"`{transfer: {top_k: 0.01}}`", {.codec = {arena::CodecKind::kTopK, 0.01}}}};
+          {"`{transfer: {top_k: 0.01}}`", {.codec = {arena::CodecKind::kTopK, 0.01}}},
+          {"`{mode: async}`, `bounded` or `sync`, and `transport: rdma`",
+           {},
+           cluster::Transport::kRdma},
+          {"`{mode: async, overlap: true}` or `bounded`, and `transport: rdma`",
+           {.overlap = true},
+           cluster::Transport::kRdma}};
 }
 
 std::string beginText(const TransferPlan& plan) {
@@ -218,13 +274,20 @@ std::string rowsText(const ShardTransfers& shard, const TransferPlan& plan) {
 
 std::vector<std::string> modeRows() {
   std::vector<std::string> rows;
-  for (const auto& [text, job] : modes())
+  for (const auto& [text, job, transport] : modes())
     for (const bool has_tables : {false, true})
       for (const bool on_this_host : {true, false}) {
         Case each{.job = job, .peer = {.on_this_host = on_this_host}};
         each.job.has_tables = has_tables;
         each.shard = shardOfElements(1 << 24, job, has_tables);
+        each.own.transport = transport;
         const TransferPlan plan = each.plan();
+        if (!plan.fault.empty()) {
+          rows.push_back(fmt::format("| {} | {} | {} | refused | refused |  |  |", text,
+                                     has_tables ? "tables" : "dense",
+                                     on_this_host ? "one" : "two"));
+          continue;
+        }
         rows.push_back(fmt::format("| {} | {} | {} | {} | {} | {} | {} |", text,
                                    has_tables ? "tables" : "dense", on_this_host ? "one" : "two",
                                    directionText(plan.parameters), directionText(plan.gradients),
@@ -244,9 +307,9 @@ bool isListed(const std::vector<std::string>& reasons, const std::string& why) {
 
 // Every reason that any combination gives, by its choice; of gradients those that are their own.
 std::vector<std::string> reasonRows() {
-  std::array<std::vector<std::string>, 6> reasons{};
+  std::array<std::vector<std::string>, 7> reasons{};
   reasons[2] = {"parameters aren't either"};
-  std::array<std::string, 6> names;
+  std::array<std::string, 7> names;
   forEachCase([&](const Case& each) {
     const TransferPlan plan = each.plan();
     const auto choices = choicesOf(plan);

@@ -20,7 +20,8 @@ class SharedMemoryCallsTest : public ::testing::Test {
   // `codecs`: of the worker's hello to the bulk session; nullopt: those of this version. Returns
   // its refusal.
   std::string begin(uint32_t replicas, bool narrows = false,
-                    const std::optional<std::vector<const char*>>& codecs = std::nullopt) {
+                    const std::optional<std::vector<const char*>>& codecs = std::nullopt,
+                    const char* transport = "") {
     arena::ModelDeclaration model;
     model.layout = arena::makeLayout({{"v", Shape{kSharedElements}, {{0, 0, kSharedElements}}}}, 1);
     if (replicas > 0) model.replication = {cluster::ReplicationSpec::Mode::kSync, replicas, 1};
@@ -38,6 +39,7 @@ class SharedMemoryCallsTest : public ::testing::Test {
       auto named = hello.getHello().initCodecs(static_cast<uint32_t>(codecs->size()));
       for (uint32_t i = 0; i < named.size(); ++i) named.set(i, codecs->at(i));
     }
+    hello.getHello().setTransport(transport);
     auto session = hello.send();
     data_ = session.getData();
     return world_.refusal(session.ignoreResult());
@@ -94,6 +96,19 @@ TEST_F(SharedMemoryCallsTest, WhoeverGaveNoGradientHasNone) {
   exchange.setGradientKey(gradient_.key());
   EXPECT_NE(world_.refusal(exchange.send().ignoreResult()).find("which was not shared"),
             std::string::npos);
+}
+
+TEST_F(SharedMemoryCallsTest, ACardGetsNothingUnlessTheFileAsksForIt) {
+  ASSERT_EQ(begin(0), "");
+  EXPECT_EQ(world_.refusal(data_->openRemoteRequest().send().ignoreResult()),
+            "its cluster file doesn't say 'transport: rdma'");
+}
+
+TEST_F(SharedMemoryCallsTest, AWorkerWithAnotherTransportGetsNoSession) {
+  const std::string refusal = begin(0, false, std::nullopt, "rdma");
+  EXPECT_NE(refusal.find("worker/0: the cluster file of the other task says 'transport: rdma'"),
+            std::string::npos)
+      << refusal;
 }
 
 TEST_F(SharedMemoryCallsTest, AWorkerWithoutTheCodecOfTheJobGetsNoSession) {

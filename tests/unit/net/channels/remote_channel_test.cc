@@ -1,9 +1,6 @@
-#include "common/net/channels/remote_memory.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <csignal>
@@ -16,6 +13,7 @@
 #include "common/net/error_bridge.h"
 #include "common/net/reactor.h"
 #include "tests/support/process.h"
+#include "tests/unit/net/channels/remote_arena.h"
 
 namespace dtf::net {
 namespace {
@@ -24,63 +22,11 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-constexpr size_t kBytes = size_t{3} << 20;
-constexpr uint64_t kKey = 7;
-
-// Chooses the transports for the next domain: each is made with the environment of its time.
-class UcxTransports {
- public:
-  explicit UcxTransports(const std::string& transports) {
-    ::setenv("UCX_TLS", transports.c_str(), 1);
-  }
-  ~UcxTransports() { ::unsetenv("UCX_TLS"); }
-};
-
-// The reason why this process has no UCX; empty: it has.
-std::string absence() {
-  const UcxTransports tcp("tcp");
-  try {
-    RemoteDomain::open();
-  } catch (const Error& error) {
-    return error.message();
-  }
-  return {};
-}
-
 std::string nameOf(const ::testing::TestParamInfo<std::string>& transports) {
   std::string name = transports.param;
   std::replace(name.begin(), name.end(), ',', '_');
   return name;
 }
-
-// Bytes that several may hold.
-class Memory {
- public:
-  explicit Memory(size_t bytes) : words_(bytes / sizeof(uint64_t)) {}
-  template <class T>
-  T* as() {
-    return reinterpret_cast<T*>(words_.data());
-  }
-  std::byte* data() { return as<std::byte>(); }
-  size_t bytes() const { return words_.size() * sizeof(uint64_t); }
-
- private:
-  std::vector<uint64_t> words_;
-};
-
-struct Arena {
-  explicit Arena(RemoteDomain& domain, size_t bytes = kBytes)
-      : buffer(std::make_shared<Memory>(bytes)),
-        registered(
-            domain.registered({buffer->as<std::byte>(), bytes}, buffer, RemoteAccess::kWrite)) {}
-  RemoteArena named(uint64_t key) const {
-    RemoteArena arena = registered->arena();
-    arena.key = key;
-    return arena;
-  }
-  std::shared_ptr<Memory> buffer;
-  std::shared_ptr<const RegisteredMemory> registered;
-};
 
 void fill(const Arena& arena, uint32_t seed) {
   auto* const values = arena.buffer->as<uint32_t>();
@@ -190,18 +136,6 @@ TEST_P(RemoteMemory, ArenasThatAreNoneAreRefusedBeforeUcxReadsThem) {
               HasSubstr("an address for RDMA of 16385 bytes"));
 }
 
-TEST_P(RemoteMemory, AnArenaIsRegisteredOnceAndReleasedWithItsOwner) {
-  std::optional<Arena> first(*domain_);
-  const size_t before = domain_->TEST_registrations();
-  const auto again = domain_->registered({first->buffer->as<std::byte>(), kBytes}, first->buffer,
-                                         RemoteAccess::kWrite);
-  EXPECT_EQ(again, first->registered);
-  EXPECT_EQ(domain_->TEST_registrations(), before);
-  first.reset();
-  const Arena second(*domain_);  // `again` still holds the first one
-  EXPECT_EQ(domain_->TEST_registrations(), before + 1);
-}
-
 // The other end is not served: its loop is this one, and it is gone.
 TEST_P(RemoteMemory, AfterTheOtherEndIsGoneAnOperationFailsWithItsNameWithinItsDeadline) {
   const Arena here(*domain_), there(*domain_);
@@ -244,8 +178,8 @@ std::vector<std::byte> bytesOf(const std::string& hex) {
   return bytes;
 }
 
-// Not a test, but the other process of those below: it prints its address and an arena, and serves
-// them until it is killed.
+// The other process of the tests below: it prints its address and an arena, and serves them until
+// it is killed.
 TEST(RemoteMemoryPeer, DISABLED_Serves) {
   Reactor reactor;
   ReactorLoop loop(reactor);
@@ -293,6 +227,12 @@ class TwoProcesses : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<RemoteChannel> channel_;
 };
 
+TEST_P(TwoProcesses, AFlushWaitsUntilBothAreConnected) {
+  channel_->flush(wait("to connect")).wait(reactor_.wait_scope);
+  channel_->flush(wait("to connect")).wait(reactor_.wait_scope);
+  EXPECT_TRUE(peer_->running());
+}
+
 TEST_P(TwoProcesses, ValuesMoveBetweenThem) {
   const Arena here(*domain_), back(*domain_);
   fill(here, 3);
@@ -338,48 +278,6 @@ TEST_P(TwoProcesses, APeerThatIsStoppedIsAnErrorAtTheDeadline) {
 
 INSTANTIATE_TEST_SUITE_P(Ucx, TwoProcesses, ::testing::Values("tcp", "posix", "posix,cma", "sysv"),
                          nameOf);
-
-// ---- without a card
-
-TEST(RemoteDomain, AHostWithoutACardIsRefusedUnlessTransportsAreNamed) {
-  if (const std::string reason = absence(); !reason.empty()) GTEST_SKIP() << reason;
-  if (std::filesystem::exists("/sys/class/infiniband")) GTEST_SKIP() << "this host has a card";
-  ::unsetenv("UCX_TLS");
-  try {
-    RemoteDomain::open();
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-    EXPECT_THAT(error.message(), HasSubstr("a network card with RDMA is needed"));
-  }
-  const UcxTransports none("no_such_transport");
-  EXPECT_THROW(RemoteDomain::open(), Error);
-}
-
-TEST(RemoteDomain, ItsTextNamesTheVersionAndTheTransports) {
-  if (const std::string reason = absence(); !reason.empty()) GTEST_SKIP() << reason;
-  const UcxTransports tcp("tcp");
-  EXPECT_THAT(RemoteDomain::open()->text(), ::testing::MatchesRegex("UCX .*, UCX_TLS=tcp"));
-}
-
-// UCX reads card keys without a bound.
-TEST(CardKey, EveryPartHasToBeWithinItsBytes) {
-  const auto key = [](uint64_t map, std::vector<int> rest) {
-    std::vector<std::byte> bytes(sizeof map);
-    std::memcpy(bytes.data(), &map, sizeof map);
-    for (const int each : rest) bytes.push_back(static_cast<std::byte>(each));
-    return bytes;
-  };
-  EXPECT_EQ(cardKeyFault(key(0, {0})), "");
-  EXPECT_EQ(cardKeyFault(key(1, {0, 2, 8, 9})), "");
-  EXPECT_EQ(cardKeyFault(key(3, {0, 2, 8, 9, 0})), "");
-  EXPECT_THAT(cardKeyFault(key(1, {0})), HasSubstr("it ends within a part"));
-  EXPECT_THAT(cardKeyFault(key(1, {0, 3, 8, 9})), HasSubstr("it ends within a part"));
-  EXPECT_THAT(cardKeyFault(key(~uint64_t{0}, {0, 1, 1})), HasSubstr("it ends within a part"));
-  EXPECT_THAT(cardKeyFault(key(1, {1, 0})), HasSubstr("no host's"));
-  EXPECT_THAT(cardKeyFault({}), HasSubstr("it has 0 bytes"));
-  EXPECT_THAT(cardKeyFault(std::vector<std::byte>(kCardKeyBytesMax + 1)), HasSubstr("4097 bytes"));
-}
 
 }  // namespace
 }  // namespace dtf::net

@@ -1,11 +1,11 @@
-// The checks of bytes from a peer that UCX would trust.
+#include "common/net/channels/remote_memory.h"
 
 #include <fmt/format.h>
 
 #include <bit>
 #include <cstring>
 
-#include "common/net/channels/remote_memory.h"
+#include "common/base/error.h"
 
 namespace dtf::net {
 
@@ -26,5 +26,22 @@ std::string cardKeyFault(std::span<const std::byte> card_key) {
   }
   return {};
 }
+
+// Builds without the headers of UCX: see meson's option ucx.
+#ifndef DTF_HAS_UCX
+
+std::shared_ptr<RemoteDomain> RemoteDomain::open() {
+  throw Error(
+      ErrorCode::kUnavailable,
+      "'transport: rdma' needs UCX, and this program was built without it: build it where "
+      "libucx-dev is installed (-Ducx=enabled), or remove 'transport' from the cluster file");
+}
+
+std::unique_ptr<RemoteChannel> RemoteChannel::open(Loop& /*loop*/,
+                                                   std::shared_ptr<RemoteDomain> /*domain*/) {
+  throw Error(ErrorCode::kUnavailable, "this program was built without UCX");
+}
+
+#endif
 
 }  // namespace dtf::net

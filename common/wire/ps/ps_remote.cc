@@ -1,0 +1,67 @@
+#include "common/wire/ps/ps_remote.h"
+
+#include <fmt/format.h>
+
+#include "common/base/error.h"
+#include "common/net/error_bridge.h"
+#include "common/wire/remote_codec.h"
+
+namespace dtf::wire {
+
+namespace {
+
+// More arenas than a ps with the most workers has in use.
+constexpr size_t kArenasKnownMax = 4096;
+
+}  // namespace
+
+PsRemote::PsRemote(net::Loop& loop, std::shared_ptr<net::RemoteDomain> domain, std::string peer,
+                   Duration deadline)
+    : domain_(std::move(domain)),
+      peer_(std::move(peer)),
+      deadline_(deadline),
+      channel_(net::RemoteChannel::open(loop, domain_)) {}
+
+kj::Promise<std::unique_ptr<PsRemote>> PsRemote::open(net::Loop& loop, schema::PsData::Client& data,
+                                                      std::shared_ptr<net::RemoteDomain> domain,
+                                                      const std::string& peer, Duration deadline) {
+  auto remote = net::bridgeErrors(
+      [&] { return std::make_unique<PsRemote>(loop, std::move(domain), peer, deadline); });
+  return data.openRemoteRequest().send().then([remote = kj::mv(remote)](auto&& reply) mutable {
+    net::bridgeErrors([&] { remote->connect(reply); });
+    auto connected = remote->channel_->flush(remote->wait("to connect to "));
+    return connected.then([remote = std::move(remote)]() mutable { return std::move(remote); });
+  });
+}
+
+void PsRemote::connect(schema::PsData::OpenRemoteResults::Reader reply) {
+  channel_->connect(bytesOf(reply.getAddress()));
+  gradient_key_ = reply.getGradientKey();
+  channel_->learn(decodeRemoteArena(gradient_key_, reply.getGradient()));
+}
+
+kj::Promise<void> PsRemote::put(const arena::Gradient& gradient) {
+  // A card only reads it.
+  auto* const values = const_cast<float*>(gradient.values.data());
+  const std::span<std::byte> bytes{reinterpret_cast<std::byte*>(values),
+                                   gradient.values.size_bytes()};
+  return channel_->put(wait("to put a gradient into "),
+                       domain_->registered(bytes, gradient.owner, net::RemoteAccess::kNone),
+                       bytes.size(), gradient_key_);
+}
+
+void PsRemote::learn(uint64_t key, schema::RemoteArena::Reader arena) {
+  if (channel_->knownCount() >= kArenasKnownMax)
+    throw Error(ErrorCode::kBadData,
+                fmt::format("parameters in more than {} arenas at once", kArenasKnownMax));
+  channel_->learn(decodeRemoteArena(key, arena));
+}
+
+kj::Promise<void> PsRemote::get(uint64_t key, uint64_t bytes, std::shared_ptr<Buffer>& to) {
+  if (to == nullptr || to->bytes() != bytes) to = std::make_shared<Buffer>(bytes);
+  return channel_->get(
+      wait("to get parameters from "),
+      domain_->registered({to->as<std::byte>(), bytes}, to, net::RemoteAccess::kNone), bytes, key);
+}
+
+}  // namespace dtf::wire
