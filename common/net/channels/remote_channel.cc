@@ -57,7 +57,6 @@ class UcxChannel final : public RemoteChannel, public Polled {
 
   const std::vector<std::byte>& address() const override { return address_; }
   void connect(std::span<const std::byte> address) override;
-  kj::Promise<void> flush(RemoteWait wait) override;
   void learn(const RemoteArena& arena) override;
   void forget(uint64_t key) override;
   bool knows(uint64_t key) const override { return arenas_.contains(key); }
@@ -252,7 +251,6 @@ ucp_request_param_t UcxChannel::paramsOf(Operation& operation) {
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.cb.send = completed;
   params.user_data = &operation;
-  if (operation.memory == nullptr) return params;
   params.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
   params.memh = static_cast<const UcxMemory&>(*operation.memory).handle();
   return params;
@@ -262,14 +260,6 @@ ucp_request_param_t UcxChannel::paramsOf(Operation& operation) {
 void UcxChannel::count(Operation& operation, ucs_status_ptr_t request) {
   if (UCS_PTR_IS_PTR(request)) ++operation.pending;
   if (UCS_PTR_IS_ERR(request)) operation.status = UCS_PTR_STATUS(request);
-}
-
-kj::Promise<void> UcxChannel::flush(RemoteWait wait) {
-  DTF_CHECK(endpoint_ != nullptr);
-  Operation& operation = begin(std::move(wait), nullptr);
-  const ucp_request_param_t params = paramsOf(operation);
-  count(operation, ucx_.ep_flush_nbx(endpoint_, &params));
-  return started(operation);
 }
 
 kj::Promise<void> UcxChannel::get(RemoteWait wait, std::shared_ptr<const RegisteredMemory> to,

@@ -106,10 +106,6 @@ class RemoteChannel {
   // Errors: kBadData for an empty or oversized address; kUnavailable with UCX's reason.
   virtual void connect(std::span<const std::byte> address) = 0;
 
-  // Resolves when both ends are connected, and what was put is there. Wait for it before anything
-  // else: a UCX 1.13 whose peer ends while they connect may abort its process.
-  virtual kj::Promise<void> flush(RemoteWait wait) = 0;
-
   // After connect(): learns an arena of the other end.
   // Errors: kBadData for a card key that is malformed or too large, for an arena without a key, or
   // one that wraps around; kUnavailable with UCX's reason.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "common/base/error.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/remote_codec.h"
@@ -12,6 +14,7 @@ namespace {
 
 // More arenas than a ps with the most workers has in use.
 constexpr size_t kArenasKnownMax = 4096;
+constexpr size_t kFirstBytes = 64;  // the smallest arena that isn't empty
 
 }  // namespace
 
@@ -29,9 +32,20 @@ kj::Promise<std::unique_ptr<PsRemote>> PsRemote::open(net::Loop& loop, schema::P
       [&] { return std::make_unique<PsRemote>(loop, std::move(domain), peer, deadline); });
   return data.openRemoteRequest().send().then([remote = kj::mv(remote)](auto&& reply) mutable {
     net::bridgeErrors([&] { remote->connect(reply); });
-    auto connected = remote->channel_->flush(remote->wait("to connect to "));
+    auto connected = remote->connected();
     return connected.then([remote = std::move(remote)]() mutable { return std::move(remote); });
   });
+}
+
+// Puts a few bytes: their arrival shows that both ends are connected. A UCX 1.13 that still
+// connects when its peer ends aborts its process.
+kj::Promise<void> PsRemote::connected() {
+  const auto first = std::make_shared<Buffer>(kFirstBytes);
+  std::memset(first->data(), 0, kFirstBytes);
+  return channel_->put(
+      wait("to connect to "),
+      domain_->registered({first->as<std::byte>(), kFirstBytes}, first, net::RemoteAccess::kNone),
+      kFirstBytes, gradient_key_);
 }
 
 void PsRemote::connect(schema::PsData::OpenRemoteResults::Reader reply) {

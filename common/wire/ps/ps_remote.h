@@ -52,6 +52,7 @@ class PsRemote {
   }
 
  private:
+  kj::Promise<void> connected();
   net::RemoteWait wait(const char* doing) const { return {doing + peer_, deadline_}; }
 
   const std::shared_ptr<net::RemoteDomain> domain_;

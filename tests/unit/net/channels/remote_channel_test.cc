@@ -227,12 +227,6 @@ class TwoProcesses : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<RemoteChannel> channel_;
 };
 
-TEST_P(TwoProcesses, AFlushWaitsUntilBothAreConnected) {
-  channel_->flush(wait("to connect")).wait(reactor_.wait_scope);
-  channel_->flush(wait("to connect")).wait(reactor_.wait_scope);
-  EXPECT_TRUE(peer_->running());
-}
-
 TEST_P(TwoProcesses, ValuesMoveBetweenThem) {
   const Arena here(*domain_), back(*domain_);
   fill(here, 3);
