@@ -164,18 +164,19 @@ std::vector<JobReader::Captured> JobReader::capture(std::optional<uint64_t> step
                                                     Duration patience) {
   std::vector<Captured> captured(hosts_.size());
   loop_.call([&] {
-    auto calls = kj::heapArrayBuilder<kj::Promise<void>>(hosts_.size());
+    kj::Vector<kj::Promise<void>> calls;
     for (size_t shard = 0; shard < hosts_.size(); ++shard) {
       auto request = hosts_[shard]->reader->captureRequest();
       request.setNewest(!step.has_value());
       request.setStep(step.value_or(0));
       calls.add(awaitNamed(
           loop_.timer(), {hosts_[shard]->name + " to keep a version", patience},
-          request.send().then([&, shard](auto&& response) {
-            captured[shard] = {response.getCaptured(), {response.getStep(), response.getEpoch()}};
+          request.send().then([captured = &captured[shard]](
+                                  capnp::Response<schema::PsReader::CaptureResults>&& response) {
+            *captured = {response.getCaptured(), {response.getStep(), response.getEpoch()}};
           })));
     }
-    return kj::joinPromises(calls.finish());
+    return joinAll(kj::mv(calls));
   });
   return captured;
 }
@@ -198,7 +199,7 @@ void JobReader::read(uint32_t index, std::vector<float>& values) {
           request.setCount(asked);
           return awaitNamed(
               loop_.timer(), {hosts_[shard]->name + " to send parameters", kPieceWithin},
-              request.send().then([&](auto&& response) {
+              request.send().then([&](capnp::Response<schema::PsReader::ValuesResults>&& response) {
                 net::bridgeErrors([&] {
                   Buffer assembled;
                   const auto piece = readArena(response.getValues(), asked, assembled);

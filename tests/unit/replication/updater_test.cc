@@ -76,7 +76,7 @@ TEST_F(UpdaterTest, WhoWaitsUntilItIsIdleComesBeforeTheNextUpdate) {
   EXPECT_EQ(order, "at once, idle at 1, committed, again");
 }
 
-// Also of a small shard, which is updated within start().
+// A small shard is updated within start().
 TEST_F(UpdaterTest, TheNextUpdateIsAwaitedWhileNoneRuns) {
   for (const uint64_t elements : {uint64_t{16}, kLarge}) {
     World world(elements, runner_);
