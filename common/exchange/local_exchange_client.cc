@@ -227,7 +227,7 @@ const float* LocalExchangeClient::view(Values what, uint32_t ps_task) const {
   DTF_CHECK(ps_task < values.size() && values[ps_task] != nullptr);
   if (on_device_ && what != Values::kAverages) {
     const MutexLock lock(cluster_.mutex_);
-    DTF_CHECK(cluster_.shards_[0]->readableParameters() == parameters_[0]);
+    DTF_CHECK(cluster_.shards_[0]->readers().newest() == parameters_[0]);
   }
   return values[ps_task]->data();
 }

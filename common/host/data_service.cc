@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/base/text.h"
 #include "common/base/trace.h"
 #include "common/exchange/transfer_plan.h"
 #include "common/host/board_service.h"
@@ -12,6 +13,7 @@
 #include "common/host/lent_memory.h"
 #include "common/host/parameter_replies.h"
 #include "common/host/ps_service.h"
+#include "common/host/reader_service.h"
 #include "common/host/replica_service.h"
 #include "common/net/error_bridge.h"
 #include "common/replication/replication_rules.h"
@@ -413,6 +415,25 @@ class DataGate final : public schema::PsDataGate::Server {
           *host_.replica(), host_.shard(), connection_, primary.index, options_.taskOf(primary),
           std::move(gradients), incarnation, options_.chunk_bytes));
     });
+  }
+
+  kj::Promise<void> read(ReadContext context) override {
+    net::bridgeErrors([&] {
+      const std::string_view job = textOf(context.getParams().getJob());
+      if (!job.empty() && job != options_.job)
+        throw Error(ErrorCode::kBadConfig,
+                    fmt::format("{} belongs to the job '{}', not '{}'", options_.name(),
+                                options_.job, printable(job)));
+      auto results = context.getResults();
+      const auto& declaration = host_.shard().declaration();
+      if (!declaration) return results.setNotYet(options_.name() + " knows no model yet");
+      results.setReader(makeReader(host_, connection_));
+      results.setShard(options_.self.index);
+      wire::encodeModel(*declaration, results.initModel());
+      connection_->greeted = true;
+      connection_->connection->setPeer("reader");
+    });
+    return kj::READY_NOW;
   }
 
  private:

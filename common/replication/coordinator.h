@@ -23,6 +23,7 @@
 #include "common/replication/phase_times.h"
 #include "common/replication/push_memory.h"
 #include "common/replication/replicator.h"
+#include "common/replication/updater.h"
 #include "common/replication/waiting_calls.h"
 
 namespace dtf::replication {
@@ -196,8 +197,8 @@ class Coordinator {
   // to one. Workers are told that they are done.
   virtual void requestStop() = 0;
 
-  // Calls `then` between two updates: at once when none is running.
-  virtual void whenIdle(std::function<void()> then) = 0;
+  // Calls `then` between two updates; never if this is gone by then.
+  virtual void callAfter(UpdateEnd end, std::function<void()> then) = 0;
 
   virtual CoordinatorStatus status() const = 0;
 };

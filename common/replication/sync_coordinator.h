@@ -73,7 +73,9 @@ class SyncCoordinator final : public Coordinator {
   PushMemory memory() const override;
   void resume(const PushMemory& memory) override;
   void requestStop() override;
-  void whenIdle(std::function<void()> then) override { updater_.whenIdle(std::move(then)); }
+  void callAfter(UpdateEnd end, std::function<void()> then) override {
+    updater_.callAfter(end, std::move(then));
+  }
   CoordinatorStatus status() const override;
 
  private:

@@ -20,6 +20,7 @@ void Updater::start(std::vector<arena::Gradient> gradients, UpdateNote note,
       const trace::Span span("apply");
       store_.apply(std::move(gradients));
     }
+    callWaiters();
     return committed();
   }
   busy_ = true;
@@ -65,8 +66,12 @@ void Updater::commit(const std::shared_ptr<optimizer::UpdateJob>& job,
   DTF_CHECK(busy_);
   store_.commit(job);
   busy_ = false;
-  for (const auto& waiter : std::exchange(idle_waiters_, {})) waiter();
+  callWaiters();
   committed();
+}
+
+void Updater::callWaiters() {
+  for (const auto& waiter : std::exchange(idle_waiters_, {})) waiter();
 }
 
 // ---- with a replica
@@ -129,8 +134,8 @@ void Updater::copySlots(std::function<void(std::vector<Buffer>)> copied) {
   });
 }
 
-void Updater::whenIdle(std::function<void()> then) {
-  if (!busy_) return then();
+void Updater::callAfter(UpdateEnd end, std::function<void()> then) {
+  if (end == UpdateEnd::kRunning && !busy_) return then();
   idle_waiters_.push_back(std::move(then));
 }
 

@@ -14,6 +14,10 @@
 
 namespace dtf::replication {
 
+// A moment between two updates: after the one that runs, or at once when none does; or after the
+// next one that ends.
+enum class UpdateEnd : uint8_t { kRunning, kNext };
+
 // Borrows: everything given to the constructor. A job that is running on destruction is dropped
 // when it ends.
 // Threads: loop-thread only.
@@ -28,8 +32,8 @@ class Updater {
 
   // Whether an update is running, or waits for a copy or a replica.
   bool busy() const { return busy_; }
-  // Calls `then` between two updates: at once when none is running.
-  void whenIdle(std::function<void()> then);
+  // Calls `then` between two updates, before the `committed` of the first.
+  void callAfter(UpdateEnd end, std::function<void()> then);
   // Applies the mean of `gradients`, commits, then calls `committed`, perhaps before start()
   // returns: make it the caller's last statement. Precondition: not busy().
   void start(std::vector<arena::Gradient> gradients, UpdateNote note,
@@ -60,6 +64,7 @@ class Updater {
   void commitReplicated();
   void commit(const std::shared_ptr<optimizer::UpdateJob>& job,
               const std::function<void()>& committed);
+  void callWaiters();
 
   optimizer::ParameterStore& store_;
   optimizer::UpdateRunner& runner_;
@@ -67,9 +72,10 @@ class Updater {
   Replicator* const replicator_;
   bool busy_ = false;
   bool copying_ = false;
-  std::function<void()> launch_after_copy_;          // the update that waits; null: none
-  Replicated replicated_;                            // under way; no job: none is
-  std::vector<std::function<void()>> idle_waiters_;  // at most two per worker, as its calls are
+  std::function<void()> launch_after_copy_;  // the update that waits; null: none
+  Replicated replicated_;                    // under way; no job: none is
+  std::vector<std::function<void()>>
+      idle_waiters_;  // at most two per worker, as its calls are, and one of readers
   std::shared_ptr<char> alive_ = std::make_shared<char>();  // watched by the runner's callbacks
 };
 

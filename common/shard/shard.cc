@@ -23,6 +23,7 @@ Shard::Shard(const ShardOptions& options, const Clock& clock, optimizer::UpdateR
       waits_(options_, calls_, clock),
       workers_(options_, clock, calls_, table_, values_, waits_),
       cuts_(options_, calls_, table_, values_),
+      readers_(options_, clock, calls_, values_),
       peers_(options_, calls_, values_),
       recovery_(options_, clock, calls_, table_, values_, backup_, cuts_,
                 [this](const Beginning& beginning, const std::function<void()>& fill) {
@@ -77,10 +78,12 @@ void Shard::take(const Beginning& beginning, const std::function<void()>& fill) 
   values_.begin(beginning);
   waits_.letGo();
   resumeParked();
+  readers_.beginEpoch();
   peers_.beginEpoch();
   for (replication::Coordinator::Stranded& call : stranded)
     answerWentBack(call.rank, std::move(call.callback));
-  if (waits_.anyAside()) values_.coordinator().whenIdle([this] { answerAside(); });
+  if (waits_.anyAside())
+    values_.coordinator().callAfter(replication::UpdateEnd::kRunning, [this] { answerAside(); });
 }
 
 // Answers waiting calls with `error`. A shard that could not be made again has no model either: the
@@ -203,7 +206,7 @@ void Shard::pullAside(uint32_t rank, Incarnation incarnation, Aside what,
   if (!error) error = values_.notReadyFor("a pull beside training");
   if (error) return calls_.add([callback = std::move(callback), error] { callback(*error); });
   waits_.awaitAside(rank, what, std::move(callback));
-  values_.coordinator().whenIdle([this] { answerAside(); });
+  values_.coordinator().callAfter(replication::UpdateEnd::kRunning, [this] { answerAside(); });
 }
 
 void Shard::answerAside() {
@@ -223,11 +226,6 @@ void Shard::answerAside() {
     calls_.add(
         [callback = std::move(call.callback), answer = std::move(answer)] { callback(answer); });
   }
-}
-
-std::shared_ptr<const arena::ParameterVersion> Shard::readableParameters() {
-  DTF_CHECK(values_.initialised());
-  return values_.store().readable();
 }
 
 void Shard::shareParameters() {
@@ -276,6 +274,7 @@ AwaitedEvent Shard::awaited() const {
 void Shard::failAll(const Error& error) {
   const replication::OutwardCalls::Scope scope(calls_);
   waits_.dropAll(error);
+  readers_.failAll(error);
   backup_.failWaiting(error);
   if (values_.isDeclared()) values_.coordinator().failAll(error);
 }
@@ -283,6 +282,7 @@ void Shard::failAll(const Error& error) {
 void Shard::tick() {
   const replication::OutwardCalls::Scope scope(calls_);
   workers_.tick();
+  readers_.tick();
   holdDeadlines();
   waits_.expire([this] {
     const std::string absent = table_.membership().missingText();

@@ -36,6 +36,7 @@
 #include "common/shard/shard_cuts.h"
 #include "common/shard/shard_options.h"
 #include "common/shard/shard_peers.h"
+#include "common/shard/shard_readers.h"
 #include "common/shard/shard_recovery.h"
 #include "common/shard/shard_values.h"
 #include "common/shard/shard_waits.h"
@@ -100,6 +101,8 @@ class Shard {
   ShardCuts& cuts() { return cuts_; }
   // The chief takes the shard back to saved values, or fills it from its replica.
   ShardRecovery& recovery() { return recovery_; }
+  // Callers that only read the parameters.
+  ShardReaders& readers() { return readers_; }
   // Messages from other ps.
   ShardPeers& peers() { return peers_; }
   // Answers of the ps that keeps this shard's replica.
@@ -131,8 +134,6 @@ class Shard {
   // Answers kWentBack to a gradient of another epoch, which has no effect.
   void push(replication::Contribution contribution, replication::PushCallback callback);
 
-  // Returns the newest parameters, with their elements. Precondition: it holds values.
-  std::shared_ptr<const arena::ParameterVersion> readableParameters();
   // Calls ParameterStore::shareParameters(); no effect without a model.
   void shareParameters();
 
@@ -168,6 +169,7 @@ class Shard {
   ShardWaits waits_;
   ShardWorkers workers_;
   ShardCuts cuts_;
+  ShardReaders readers_;
   ShardPeers peers_;
   ShardRecovery recovery_;
   uint64_t gradient_bytes_ = 0;  // see ShardStatus

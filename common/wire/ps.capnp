@@ -318,6 +318,29 @@ interface PsDataGate {
   # Under `durability: replica`, for the ps whose shard is also kept here: the one before this ps,
   # or on ps/0 the last one. Replies once the model is declared here. `incarnation`: of this ps; a
   # new one keeps nothing yet. Rejected (unavailable) if a newer process of the caller has called.
+
+  read @2 (job :Text) -> (reader :PsReader, model :Types.Model, shard :UInt32, notYet :Text);
+  # For a caller that is no worker, and reads the parameters beside the training. `job`: its name;
+  # empty: any. `shard`: the one that this ps holds. `notYet`: the reason if there is no `reader`:
+  # no worker has declared the model yet.
+  # Errors: bad_config for another job; unavailable if there are too many readers.
+}
+
+interface PsReader {
+  # Parameters of one shard for a reader. No update waits for it. Its session ends with the
+  # connection.
+
+  capture @0 (newest :Bool, step :UInt64) -> (captured :Bool, step :UInt64, epoch :UInt64);
+  # Keeps the parameters after exactly `step` updates, or the newest, until the next call, the end
+  # of the connection, or a minute without a call. Replies when the shard has reached that step;
+  # `captured` is false if it was already beyond it, or has not come there within two seconds. The
+  # reply's `step` and `epoch`: of the shard's values, captured or not.
+  # Errors: unavailable if this ps holds no values.
+
+  values @1 (offset :UInt64, count :UInt64) -> (values :List(Data));
+  # Returns elements of the captured arena, in chunks as in PsData. `offset` and `count` are
+  # multiples of 16, `count` at most 4 Mi.
+  # Errors: unavailable if nothing is captured; bad_data beyond the arena.
 }
 
 interface PsData {

@@ -283,6 +283,30 @@ TEST_F(ExamplesTest, AModelOfAFileIsTrainedByItsSignature) {
   EXPECT_THAT(text, HasSubstr("accuracy 1.00\n"));
 }
 
+// With ps, and without: then the workers hold the parameters.
+TEST_F(ExamplesTest, AJobIsWatchedWhileItTrains) {
+  for (const int ps_tasks : {2, 0}) {
+    SCOPED_TRACE(ps_tasks);
+    ClusterOptions options{.ps = ps_tasks, .mode = "sync", .steps = 1'000'000};
+    const std::string file = writeCluster(options, "watched" + std::to_string(ps_tasks));
+    Process job({binary("dtf-launch"), file}, unhurried(), folder_.path());
+    const std::string text = said({"watch_job", file, "0.05", "20"});
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 20) << text;
+    EXPECT_THAT(text, AllOf(HasSubstr("softmax/weights "), HasSubstr("softmax/biases ")));
+    std::vector<uint64_t> steps;
+    for (size_t at = 0; (at = text.find("step ", at)) != std::string::npos; at += 5)
+      steps.push_back(std::stoull(text.substr(at + 5)));
+    ASSERT_FALSE(steps.empty());
+    EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end())) << text;
+    EXPECT_LT(steps.front(), steps.back()) << text;
+    job.signal(SIGTERM);
+    EXPECT_EQ(job.wait(kExampleWithin).exit_code, 128 + SIGTERM) << job.err();
+    const ProcessResult after = run({"watch_job", file, "1", "1"});
+    EXPECT_EQ(after.exit_code, 69) << after.err;
+    EXPECT_THAT(after.err, HasSubstr(ps_tasks > 0 ? "ps/0" : "worker/0"));
+  }
+}
+
 TEST_F(ExamplesTest, WhoeverIsWrongIsToldWhat) {
   EXPECT_EQ(run({"remote_counter"}).exit_code, 2);
   const ProcessResult nobody = run({"linear_regression", ps(), "dtf://here"});

@@ -36,6 +36,7 @@ def check_tree(root, everything=False):
         names.check(root, files),
         headers.check(root, files, everything),
         units.check(root, files, table),
+        units.check_examples(root, files, table),
         units.check_excuses(files, table),
         unity.check(root, files),
         sizes.check(root, files),

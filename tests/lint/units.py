@@ -1,5 +1,7 @@
 """Every unit (a .cc in a library) has its test: in tests/unit under the same name, or where tested_in.py has it.
 
+A program in a folder `examples` is no unit: a test in tests/e2e names it, and runs it as a reader would.
+
 x_isa.cc, which is compiled for each instruction set, belongs to x: its test is x_test.cc, unless x_isa_test.cc is there.
 """
 import pathlib
@@ -11,8 +13,23 @@ from tree import library_of
 HERE = "tests/lint/tested_in.py"
 
 
-def units_of(files, table):
+def sources_of(files, table):
     return [path for path in files if path.suffix == ".cc" and library_of(path, table) is not None]
+
+
+def is_example(path):
+    return path.parent.name == "examples"
+
+
+def units_of(files, table):
+    return [path for path in sources_of(files, table) if not is_example(path)]
+
+
+def check_examples(root, files, table):
+    tests = "".join((root / path).read_text() for path in files if str(path).startswith("tests/e2e/") and path.suffix == ".cc")
+    for path in sources_of(files, table):
+        if is_example(path) and not re.search(rf'["/]{path.stem}["./]', tests):
+            yield f"{path}:1: error: no test in tests/e2e runs it: name '{path.stem}' in one"
 
 
 def entry_of(path, tested_in):

@@ -24,6 +24,14 @@ class UnitsTest(PlantedTest):
         for test in ("a_test.cc", "a_isa_test.cc"):
             self.assertEqual(self.found_with_table(units.check, {**unit, f"tests/unit/base/{test}": ""}), [])
 
+    def test_an_example_is_run_by_a_test_of_its_name(self):
+        example = {"common/base/examples/sum.cc": "int a;\n"}
+        self.assertEqual(self.found_with_table(units.check, example), [])
+        self.assert_found("sum.cc:1: error: no test in tests/e2e runs it", self.found_with_table(units.check_examples, example))
+        for call in ('run({"sum", "1"});', 'run({path + "/build/sum"});'):
+            files = {**example, "tests/e2e/sums_test.cc": call}
+            self.assertEqual(self.found_with_table(units.check_examples, files), [])
+
     def test_a_unit_may_be_tested_elsewhere_by_a_test_that_is_there(self):
         self.assert_found("c_test.cc is missing", self.found_with_table(units.check, FILES, tested_in=BOTH))
         files = {**FILES, "tests/unit/base/c_test.cc": ""}

@@ -262,6 +262,36 @@ dtf_code dtf_saver_restore(dtf_saver* saver, dtf_session* session, const char* p
 dtf_code dtf_saver_latest(dtf_saver* saver, const char* folder, char* path, size_t room,
                           size_t* bytes);
 
+/* ---- a job of `dtf-launch` while it trains */
+
+typedef struct dtf_job_reader dtf_job_reader;
+
+/* Prepares to read the parameters of the job in a cluster file. It connects to nothing yet. `keys`:
+ * a folder with ca.pem and client.pem; NULL or empty: the one that the file names.
+ * DTF_BAD_CONFIG: the file is wrong, or its job runs in one process. */
+dtf_code dtf_job_reader_open(const char* cluster_file, const char* keys, dtf_job_reader** made);
+void dtf_job_reader_free(dtf_job_reader* reader);
+
+/* Takes the newest version of all parameters, in place of the one before. The tasks that hold them
+ * keep it in memory until the next call, or for a minute without one; the training does not wait.
+ * In sync training, all variables are of one step. In async and bounded training each task has its
+ * own newest version, and `step`, which may be NULL, is the lowest. Waits at most `seconds` (0: 10)
+ * for tasks that are not there, or hold no values. DTF_BAD_CONFIG: the tasks run another job.
+ * DTF_UNAVAILABLE: a task isn't there. DTF_DEADLINE: a task has not replied, or the tasks came to
+ * no common step in time. */
+dtf_code dtf_job_reader_take(dtf_job_reader* reader, double seconds, uint64_t* step);
+/* The variables of the version taken last; without one, none. A name is valid until the next
+ * dtf_job_reader_take(); NULL beyond the last. */
+size_t dtf_job_reader_count(const dtf_job_reader* reader);
+const char* dtf_job_reader_variable(const dtf_job_reader* reader, size_t index);
+/* Makes a tensor of a variable of the version taken last. DTF_USAGE: none was taken.
+ * DTF_BAD_CONFIG: there is no such variable. DTF_UNAVAILABLE: the version is no longer kept. */
+dtf_code dtf_job_reader_read(dtf_job_reader* reader, const char* name, dtf_tensor** value);
+/* Writes the state of all tasks as one JSON object and a 0 to `json`, up to `room` bytes: what each
+ * replies to `dtf-launch status`, by the name of the task; null for a task that doesn't reply
+ * within two seconds. `bytes` receives the size of all. */
+dtf_code dtf_job_reader_status(dtf_job_reader* reader, char* json, size_t room, size_t* bytes);
+
 /* ---- models trained by `dtf-launch` */
 
 typedef struct dtf_model dtf_model;

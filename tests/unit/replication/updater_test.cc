@@ -64,15 +64,32 @@ TEST_F(UpdaterTest, ALargeShardStaysAsItIsUntilTheRunnerIsDone) {
 TEST_F(UpdaterTest, WhoWaitsUntilItIsIdleComesBeforeTheNextUpdate) {
   World world(kLarge, runner_);
   std::string order;
-  world.updater.whenIdle([&] { order += "at once, "; });
+  world.updater.callAfter(UpdateEnd::kRunning, [&] { order += "at once, "; });
   world.start([&] {
     order += "committed, ";
     world.start([&] { order += "again"; });
   });
-  world.updater.whenIdle([&] { order += fmt::format("idle at {}, ", world.value()); });
+  world.updater.callAfter(UpdateEnd::kRunning,
+                          [&] { order += fmt::format("idle at {}, ", world.value()); });
   while (runner_.finish()) {
   }
   EXPECT_EQ(order, "at once, idle at 1, committed, again");
+}
+
+// A small shard is updated within start().
+TEST_F(UpdaterTest, TheNextUpdateIsAwaitedWhileNoneRuns) {
+  for (const uint64_t elements : {uint64_t{16}, kLarge}) {
+    World world(elements, runner_);
+    std::string order;
+    world.updater.callAfter(UpdateEnd::kNext,
+                            [&] { order += fmt::format("updated to {}, ", world.value()); });
+    EXPECT_EQ(order, "");
+    for (int i = 0; i < 2; ++i) {
+      world.start([&] { order += "committed, "; });
+      runner_.finish();
+    }
+    EXPECT_EQ(order, "updated to 1, committed, committed, ");
+  }
 }
 
 TEST_F(UpdaterTest, OutwardCallsLeaveWhenTheUpdateIsCommitted) {
