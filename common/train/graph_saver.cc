@@ -130,25 +130,6 @@ std::string countersText(const std::vector<std::string>& names, std::span<const 
   return text;
 }
 
-std::map<std::string, int64_t> countersIn(const Manifest& manifest) {
-  std::map<std::string, int64_t> counters;
-  const auto text = manifest.extra.find(kCountersKey);
-  if (text == manifest.extra.end()) return counters;
-  for (const std::string& line : split(text->second, '\n')) {
-    if (line.empty()) continue;
-    const size_t equals = line.rfind('=');
-    int64_t value = 0;
-    const char* const end = line.data() + line.size();
-    const char* const begin = equals == std::string::npos ? end : line.data() + equals + 1;
-    const auto read = std::from_chars(begin, end, value);
-    if (read.ec != std::errc() || read.ptr != end)
-      throw Error(ErrorCode::kBadData, "the checkpoint's counters have a line '" + printable(line) +
-                                           "' that is no NAME=NUMBER");
-    counters[line.substr(0, equals)] = value;
-  }
-  return counters;
-}
-
 // Returns a line for each variable or slot that the checkpoint lacks, or has with another shape.
 std::string lacking(const Manifest& saved, const std::vector<VariableInfo>& wanted) {
   std::map<std::string, Shape> known;
@@ -210,6 +191,25 @@ bool haveSameValues(const Manifest& a, const Manifest& b) {
 }
 
 }  // namespace
+
+std::map<std::string, int64_t> countersIn(const Manifest& manifest) {
+  std::map<std::string, int64_t> counters;
+  const auto text = manifest.extra.find(kCountersKey);
+  if (text == manifest.extra.end()) return counters;
+  for (const std::string& line : split(text->second, '\n')) {
+    if (line.empty()) continue;
+    const size_t equals = line.rfind('=');
+    int64_t value = 0;
+    const char* const end = line.data() + line.size();
+    const char* const begin = equals == std::string::npos ? end : line.data() + equals + 1;
+    const auto read = std::from_chars(begin, end, value);
+    if (read.ec != std::errc() || read.ptr != end)
+      throw Error(ErrorCode::kBadData, "the checkpoint's counters have a line '" + printable(line) +
+                                           "' that is no NAME=NUMBER");
+    counters[line.substr(0, equals)] = value;
+  }
+  return counters;
+}
 
 GraphSaver::GraphSaver(FileSystem& file_system, GraphSaverOptions options)
     : file_system_(file_system), options_(std::move(options)), incarnation_(Incarnation::ofNow()) {
