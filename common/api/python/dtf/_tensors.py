@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from . import errors
 from ._library import dims, lib
 
-_BY_NUMBER = {1: np.dtype(np.float32), 2: np.dtype(np.uint8), 3: np.dtype(np.int32), 4: np.dtype(np.int64)}
+_BY_NUMBER: dict[int, np.dtype[Any]] = {1: np.dtype(np.float32), 2: np.dtype(np.uint8), 3: np.dtype(np.int32), 4: np.dtype(np.int64)}
 _NUMBERS = {dtype: number for number, dtype in _BY_NUMBER.items()}
 _KINDS = "float32, uint8, int32 or int64"
 

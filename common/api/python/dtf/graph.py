@@ -72,9 +72,9 @@ class Output:
     def _with(self, op: str, other: Output | float, swapped: bool = False) -> Output:
         if not isinstance(other, Output):
             if not isinstance(other, numbers.Real):
-                return NotImplemented
+                return NotImplemented  # type: ignore[no-any-return]
             other = self.graph.constant(float(other), dtype=self.dtype)
-        return self.graph.op(op, [other, self] if swapped else [self, other])  # type: ignore[return-value]
+        return self.graph.op(op, [other, self] if swapped else [self, other])
 
     def __add__(self, other: Output | float) -> Output: return self._with("Add", other)
     def __radd__(self, other: float) -> Output: return self._with("Add", other, True)
@@ -90,7 +90,7 @@ class Output:
     def __le__(self, other: Output | float) -> Output: return self._with("LessEqual", other)
     def __gt__(self, other: Output | float) -> Output: return self._with("Less", other, True)
     def __ge__(self, other: Output | float) -> Output: return self._with("LessEqual", other, True)
-    def __neg__(self) -> Output: return self.graph.op("Scale", [self], factor=-1.0)  # type: ignore[return-value]
+    def __neg__(self) -> Output: return self.graph.op("Scale", [self], factor=-1.0)
 
 
 class Function(NamedTuple):
@@ -133,7 +133,7 @@ class Graph:
         self._lock = threading.RLock()
         self._device: Device = None
         self._prefix = ""
-        self._names: dict[str, int] = {}  # of nodes that node_named() has seen
+        self._names: dict[str, int] = {}  # of the nodes that count_nodes() has seen
         self.initial_values: dict[str, np.ndarray[Any, Any]] = {}  # of variables that have an array
 
     # ---- devices and names of the ops that are added in a `with`
@@ -163,8 +163,8 @@ class Graph:
 
     # ---- ops
     def op(self, op: str, inputs: Sequence[Output] = (), name: str | None = None, after: Iterable[Output] = (),
-           **attributes: Any) -> Output | tuple[Output, ...]:
-        """Adds any op, with its attributes by name; dtf.op_names() lists all. Returns its output, or a tuple of several.
+           **attributes: Any) -> Output:
+        """Adds any op, with its attributes by name; dtf.op_names() lists all. Returns its first output; outputs() returns all.
         `after`: control inputs: it runs after them."""
         if op not in OPS:
             raise errors.InvalidArgumentError(f"unknown op '{op}': dtf.op_names() lists all")
@@ -181,7 +181,7 @@ class Graph:
                 raise
             node = ctypes.c_int32()
             lib.node_add(made, ctypes.byref(node))  # frees the description, even if it fails
-            return self._outputs_of(node.value)
+            return Output(self, node.value)
 
     def _describe(self, made: Any, info: NodeInfo, inputs: Sequence[Output], after: Iterable[Output],
                   attributes: dict[str, Any]) -> None:
@@ -196,27 +196,28 @@ class Graph:
             if value is not None:
                 _set_attribute(made, info.type, key, value)
 
-    def _outputs_of(self, node: int) -> Output | tuple[Output, ...]:
-        outputs: list[Output] = []
+    def outputs(self, one: Output) -> list[Output]:
+        """Returns all outputs of the op that has this one."""
+        found: list[Output] = []
         while True:
             try:
-                self.spec(Output(self, node, len(outputs)))
+                self.spec(Output(self, one.node, len(found)))
             except errors.InvalidArgumentError:
-                return outputs[0] if len(outputs) == 1 else Output(self, node) if not outputs else tuple(outputs)
-            outputs.append(Output(self, node, len(outputs)))
+                return found
+            found.append(Output(self, one.node, len(found)))
 
     def placeholder(self, dtype: DTypeLike, shape: Shape, name: str | None = None) -> Output:
         """A tensor that each run feeds. Its shape is fixed: a step is compiled for one size of the batch."""
         if any(dim is None for dim in shape):
             raise errors.InvalidArgumentError(f"the placeholder {name or ''} has an unknown dimension: a step is compiled for one size of "
                                               "the batch; make a second graph for another")
-        return self.op("Placeholder", name=name, dtype=dtype, shape=shape)  # type: ignore[return-value]
+        return self.op("Placeholder", name=name, dtype=dtype, shape=shape)
 
     def constant(self, value: float, shape: Shape = (), dtype: DTypeLike = np.float32, name: str | None = None) -> Output:
         """A tensor of one number. For an array, feed a placeholder."""
         if not isinstance(value, numbers.Real):
             raise errors.InvalidArgumentError("a constant is one number, which fills its shape: feed an array through a placeholder")
-        return self.op("Const", name=name, value=float(value), shape=shape, dtype=dtype)  # type: ignore[return-value]
+        return self.op("Const", name=name, value=float(value), shape=shape, dtype=dtype)
 
     def variable(self, name: str, shape: Shape | None = None, initializer: str | float | ArrayLike = "zeros") -> Output:
         """A float32 variable, shared by all sessions that name it. `initializer`, for Session.initialize(): "zeros", "ones",
@@ -234,11 +235,11 @@ class Graph:
         return self._variable(name, _wanted(name, shape), described)
 
     def _variable(self, name: str, shape: Shape, initializer: str) -> Output:
-        return self.op("Variable", name=name, shape=shape, initializer=initializer)  # type: ignore[return-value]
+        return self.op("Variable", name=name, shape=shape, initializer=initializer)
 
     def counter(self, name: str = "global_step") -> Output:
         """An int64 scalar variable, 0 at first."""
-        return self.op("Variable", name=name, shape=(), dtype=np.int64, initializer="zeros")  # type: ignore[return-value]
+        return self.op("Variable", name=name, shape=(), dtype=np.int64, initializer="zeros")
 
     # ---- training
     def gradients(self, loss: Output, with_respect_to: Sequence[Output]) -> list[Output]:
@@ -287,15 +288,20 @@ class Graph:
                     return _tensors.dtype_of(dtype.value), tuple(shape[:rank.value])
                 room = rank.value
 
+    def count_nodes(self) -> int:
+        """Returns the number of nodes; finds the names of new ones for named()."""
+        with self._lock, self._handle as graph:
+            while (name := lib.graph_node_name(graph, len(self._names))) is not None:
+                self._names[name.decode()] = len(self._names)
+        return len(self._names)
+
     def named(self, name: str) -> Output | None:
         """Returns the tensor of a name, "x" or "x:0"; None if there is none."""
         node_name, _, index = name.partition(":")
-        with self._lock, self._handle as graph:
-            while node_name not in self._names:
-                made = lib.graph_node_name(graph, len(self._names))
-                if made is None:
-                    return None
-                self._names[made.decode()] = len(self._names)
+        if node_name not in self._names:
+            self.count_nodes()
+        if node_name not in self._names:
+            return None
         output = Output(self, self._names[node_name], int(index) if index.isdigit() else 0)
         try:
             self.spec(output)
@@ -309,7 +315,7 @@ class Graph:
 
     @property
     def lock(self) -> threading.RLock:
-        return self._lock  # type: ignore[return-value]
+        return self._lock
 
     def _own(self, output: Output) -> COutput:
         if not isinstance(output, Output):

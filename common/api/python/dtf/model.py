@@ -1,7 +1,6 @@
 """Models trained by `dtf-launch`, applied to arrays and rows, or added to a graph."""
 from __future__ import annotations
 
-import bisect
 import ctypes
 import json
 import os
@@ -10,7 +9,7 @@ from typing import Any, Mapping, NamedTuple, Sequence, Union
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import errors
+from . import _preparation, errors
 from ._calls import Handle, interruptible
 from ._library import COutput, lib, text, texts
 from .graph import Graph, Output
@@ -71,11 +70,12 @@ class Model:
             lib.model_add(model, text(name), pointer, text(graph.prefix), text(device), texts(list(variable_devices)),
                           len(variable_devices), batch, ctypes.byref(made))
         signature = Signature({}, {}, {}, graph.prefix)
+        by_role = signature.inputs, signature.outputs, signature.variables
         try:
             role, tensor = ctypes.c_int(), COutput()
             for index in range(lib.signature_count(made)):
                 tensor_name = lib.signature_tensor(made, index, ctypes.byref(role), ctypes.byref(tensor)).decode()
-                signature[role.value][tensor_name] = Output(graph, tensor.node, tensor.index)
+                by_role[role.value][tensor_name] = Output(graph, tensor.node, tensor.index)
         finally:
             lib.signature_free(made)
         return signature
@@ -92,7 +92,8 @@ class Model:
         """Returns the outputs for each example: probabilities of the classes, or numbers.
 
         `examples`: an array [n, the input's shape]; or, of a table, rows: one dict {column: value}, a list of them, or a
-        dict of equally long columns. Other columns are ignored. A missing number is None, "" or NaN.
+        dict of equally long columns. Other columns are ignored. A missing number is None, "" or NaN. An
+        array is fed as it is: of a table that was prepared, give rows.
         """
         feeds = self._features(examples)
         count = len(next(iter(feeds.values())))
@@ -101,21 +102,12 @@ class Model:
         return np.concatenate(parts) if parts else np.empty((0,), np.float32)
 
     def _features(self, examples: Any) -> dict[str, np.ndarray[Any, Any]]:
-        rows = _rows_of(examples)
+        rows = _preparation.rows_of(examples)
         if rows is None:
             return {"features": np.asarray(examples)}
         if self.data is None or not self.data.get("table_columns"):
             raise errors.InvalidArgumentError("the model was not trained on a table: predict() takes an array of examples")
-        feeds = {}
-        for part in self.data["inputs"]:
-            fields = [[_field(row, column, part["columns"]) for column in part["columns"]] for row in rows]
-            if part["name"] == "features":
-                feeds["features"] = np.array([[_number(field, column) for field, column in zip(line, part["columns"])]
-                                              for line in fields], np.float32).reshape(len(rows), len(part["columns"]))
-            else:
-                feeds["categories/" + part["name"]] = np.array(
-                    [[_category(field, part["preparation"], part["name"]) for field in line] for line in fields], np.int32)
-        return feeds
+        return _preparation.inputs_of(rows, self.data)
 
     def _applied(self, feeds: dict[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
         batch = len(next(iter(feeds.values())))
@@ -131,58 +123,3 @@ class Model:
             raise errors.InvalidArgumentError(f"the model also has the inputs {', '.join(lacking)}: give rows by the names of columns")
         return session.run(  # type: ignore[no-any-return]
             signature.outputs["outputs"], {signature.inputs[name]: array for name, array in feeds.items()})
-
-
-def _rows_of(examples: Any) -> list[Mapping[str, Any]] | None:
-    """Returns rows; None if the examples are an array."""
-    if isinstance(examples, Mapping):
-        columns = {name: [values] if isinstance(values, (str, bytes)) or np.ndim(values) == 0 else list(values)
-                   for name, values in examples.items()}
-        if len({len(values) for values in columns.values()}) > 1:
-            raise errors.InvalidArgumentError("the columns of the rows have different lengths")
-        return [dict(zip(columns, row)) for row in zip(*columns.values())]
-    if isinstance(examples, (list, tuple)) and examples and all(isinstance(row, Mapping) for row in examples):
-        return list(examples)
-    return None
-
-
-def _field(row: Mapping[str, Any], column: str, columns: Sequence[str]) -> Any:
-    if column not in row:
-        raise errors.InvalidArgumentError(f"the row lacks the column {column}; the model was trained on {', '.join(columns)}")
-    value = row[column]
-    return value.strip() if isinstance(value, str) else value
-
-
-def _number(field: Any, column: str) -> float:
-    if field is None or field == "":
-        return float("nan")
-    try:
-        return float(field)
-    except (TypeError, ValueError):
-        raise errors.InvalidArgumentError(f"column '{column}': {field!r} is no number") from None
-
-
-def _category(field: Any, preparation: list[dict[str, Any]], name: str) -> int:
-    """Returns the number of a word, as common/model_files/USING.md explains it."""
-    if not preparation:
-        return int(field)
-    step = preparation[0]
-    if len(preparation) > 1 or step.get("split") or step["op"] not in ("vocabulary", "hash", "bucketize"):
-        raise errors.InvalidArgumentError(f"predict() can't prepare the words of '{name}' yet: use `dtf-launch predict`, or feed "
-                                          "add_to()'s inputs")
-    if step["op"] == "bucketize":
-        return bisect.bisect_right(step["boundaries"], _number(field, name))
-    word, words = "" if field is None else str(field), step.get("words", [])
-    if word in words:
-        return int(words.index(word))
-    buckets = step.get("buckets") or step.get("num_oov_buckets")
-    if not buckets:
-        raise errors.InvalidArgumentError(f"the model doesn't know the word '{word}' of '{name}'; it has {', '.join(words)}")
-    if buckets == 1:
-        return len(words)
-    try:
-        import xxhash  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        raise errors.InvalidArgumentError(f"the words of '{name}' are hashed: install the package xxhash, or use `dtf-launch "
-                                          "predict`") from None
-    return int(len(words) + xxhash.xxh3_64_intdigest(word.encode()) % buckets)

@@ -20,7 +20,7 @@ def _graph_of(*inputs: Any) -> Graph:
 
 
 def _one(op: str, *inputs: Output, **attributes: Any) -> Output:
-    return _graph_of(*inputs).op(op, inputs, **attributes)  # type: ignore[return-value]
+    return _graph_of(*inputs).op(op, inputs, **attributes)
 
 
 def _pair(op: str, a: Output | float, b: Output | float, name: str | None) -> Output:
@@ -28,7 +28,7 @@ def _pair(op: str, a: Output | float, b: Output | float, name: str | None) -> Ou
     graph = _graph_of(a, b)
     like = a if isinstance(a, Output) else b
     both = [one if isinstance(one, Output) else graph.constant(one, dtype=like.dtype) for one in (a, b)]  # type: ignore[union-attr]
-    return graph.op(op, both, name=name)  # type: ignore[return-value]
+    return graph.op(op, both, name=name)
 
 
 def add(a: Output | float, b: Output | float, name: str | None = None) -> Output: return _pair("Add", a, b, name)
@@ -128,24 +128,24 @@ def assign_sub(variable: Output, by: Output, name: str | None = None) -> Output:
 
 def group(*outputs: Output, name: str | None = None) -> Output:
     """An op that runs after all of them. It has no value: a session takes it as a target."""
-    return _graph_of(*outputs).op("NoOp", after=outputs, name=name)  # type: ignore[return-value]
+    return _graph_of(*outputs).op("NoOp", after=outputs, name=name)
 
 
 # ---- branches and loops
 def cond(condition: Output, arguments: Sequence[Output], true_fn: Function, false_fn: Function) -> list[Output]:
     """Returns the results of `true_fn` if the scalar is not 0, else those of `false_fn`."""
-    made = condition.graph.op("If", [condition, *arguments], then_branch=true_fn, else_branch=false_fn)
-    return list(made) if isinstance(made, tuple) else [made]
+    return condition.graph.outputs(
+        condition.graph.op("If", [condition, *arguments], then_branch=true_fn, else_branch=false_fn))
 
 
 def while_loop(loop_vars: Sequence[Output], body: Function, max_iterations: int, cond: Function | None = None,
                captured: Sequence[Output] = ()) -> list[Output]:
     """Returns the loop's variables at its end, then the number of iterations. `body` and `cond` take the variables and then
     `captured`; the loop goes on while the scalar of `cond` is not 0, at most `max_iterations` times."""
-    made = _graph_of(*loop_vars).op("While", [*loop_vars, *captured], body=body, cond=cond, max_iterations=max_iterations,
-                                    carried=len(loop_vars), sequences=0, stacked=0, summed=0)
-    assert isinstance(made, tuple)
-    return list(made[:len(loop_vars) + 1])
+    graph = _graph_of(*loop_vars)
+    made = graph.op("While", [*loop_vars, *captured], body=body, cond=cond, max_iterations=max_iterations,
+                    carried=len(loop_vars), sequences=0, stacked=0, summed=0)
+    return graph.outputs(made)[:len(loop_vars) + 1]
 
 
 class FIFOQueue:
@@ -155,30 +155,27 @@ class FIFOQueue:
     def __init__(self, graph: Graph, capacity: int, dtypes: Sequence[DTypeLike], shapes: Sequence[Shape], name: str):
         if len(dtypes) != len(shapes):
             raise errors.InvalidArgumentError(f"the queue '{name}' has {len(dtypes)} dtypes and {len(shapes)} shapes")
-        self._components = len(dtypes)
         self.queue = graph.op("FIFOQueue", name=name, capacity=capacity,
                               component_types=", ".join(np.dtype(dtype).name for dtype in dtypes),
                               shapes=", ".join(str([int(dim) for dim in shape]) for shape in shapes))
 
-    def _op(self, op: str, values: Sequence[Output] = (), **attributes: Any) -> Any:
-        return self.queue.graph.op(op, [self.queue, *values], **attributes)  # type: ignore[union-attr, list-item]
+    def _op(self, op: str, values: Sequence[Output] = (), **attributes: Any) -> Output:
+        return self.queue.graph.op(op, [self.queue, *values], **attributes)
 
-    def enqueue(self, values: Sequence[Output]) -> Output: return self._op("QueueEnqueue", values)  # type: ignore[no-any-return]
-    def enqueue_many(self, values: Sequence[Output]) -> Output: return self._op("QueueEnqueueMany", values)  # type: ignore[no-any-return]
+    def enqueue(self, values: Sequence[Output]) -> Output: return self._op("QueueEnqueue", values)
+    def enqueue_many(self, values: Sequence[Output]) -> Output: return self._op("QueueEnqueueMany", values)
 
     def dequeue(self) -> list[Output]:
         """One tensor for each component."""
-        made = self._op("QueueDequeue")
-        return list(made) if isinstance(made, tuple) else [made]
+        return self.queue.graph.outputs(self._op("QueueDequeue"))
 
     def dequeue_many(self, n: int) -> list[Output]:
-        made = self._op("QueueDequeueMany", n=n)
-        return list(made) if isinstance(made, tuple) else [made]
+        return self.queue.graph.outputs(self._op("QueueDequeueMany", n=n))
 
-    def size(self) -> Output: return self._op("QueueSize")  # type: ignore[no-any-return]
+    def size(self) -> Output: return self._op("QueueSize")
 
     def close(self, cancel_pending_enqueues: bool = False) -> Output:
-        return self._op("QueueClose", cancel_pending_enqueues=cancel_pending_enqueues)  # type: ignore[no-any-return]
+        return self._op("QueueClose", cancel_pending_enqueues=cancel_pending_enqueues)
 
 
 class RawOps:
@@ -188,7 +185,7 @@ class RawOps:
         if op not in OPS:
             raise AttributeError(f"dtf has no op '{op}': dtf.op_names() lists all")
 
-        def add_op(*inputs: Output, name: str | None = None, after: Sequence[Output] = (), **attributes: Any) -> Any:
+        def add_op(*inputs: Output, name: str | None = None, after: Sequence[Output] = (), **attributes: Any) -> Output:
             return _graph_of(*inputs).op(op, inputs, name=name, after=after, **attributes)
         add_op.__name__ = op
         return add_op

@@ -67,6 +67,7 @@ class Session:
             return Handle(made, lib.session_free, "session")
 
         self.graph = graph
+        self._nodes = graph.count_nodes()
         self._handle = interruptible(opened)
 
     # ---- steps
@@ -94,6 +95,9 @@ class Session:
         if isinstance(one, Output):
             if one.graph is not self.graph:
                 raise errors.InvalidArgumentError(f"{one.name} is of another graph than the session's")
+            if one.node >= self._nodes:
+                raise errors.InvalidArgumentError(f"{one.name} was added after the session was opened, which has a copy of the graph: "
+                                                  "open another session")
             return one.name
         if not isinstance(one, str):
             raise errors.InvalidArgumentError(f"{one!r} is no dtf.Output, nor the name of one")
