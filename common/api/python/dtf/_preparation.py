@@ -1,6 +1,6 @@
 """Rows of a table as the inputs of a model, by its data signature (common/data/data_signature.h).
 
-The formulae are those of common/data/prepared_columns.cc and csv_categories.cc, in float64.
+The formulae of common/data/prepared_columns.cc and csv_categories.cc, in float64.
 """
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Model:
         with self._handle as model:
             self.step: int = lib.model_step(model)
             data = lib.model_data(model)
-            # The meaning of the training data, as common/data/data_signature.h describes it; None if unknown.
+            # The meaning of the training data (common/data/data_signature.h); None if unknown.
             self.data: dict[str, Any] | None = json.loads(data) if data else None
             self.classes: list[str] = []  # the names of the classes, from class 0
             while (name := lib.model_class(model, len(self.classes))) is not None:

@@ -85,7 +85,7 @@ def _reduced(op: str, x: Output, axis: Axis, keepdims: bool, name: str | None) -
 
 
 def reduce_mean(x: Output, axis: Axis = None, keepdims: bool = False, name: str | None = None) -> Output:
-    """Over all dimensions, or over those of `axis`; so the three below."""
+    """Over all dimensions, or over the dimensions in `axis`; so the three below."""
     return _reduced("Mean", x, axis, keepdims, name)
 
 
@@ -116,7 +116,7 @@ def sigmoid_cross_entropy_with_logits(*, labels: Output, logits: Output, name: s
 
 
 def accuracy(*, labels: Output, logits: Output, name: str | None = None) -> Output:
-    """The share of examples whose greatest logit is that of the label."""
+    """The share of examples whose greatest logit belongs to the label."""
     return _one("Accuracy", logits, labels, name=name)
 
 
@@ -133,7 +133,7 @@ def group(*outputs: Output, name: str | None = None) -> Output:
 
 # ---- branches and loops
 def cond(condition: Output, arguments: Sequence[Output], true_fn: Function, false_fn: Function) -> list[Output]:
-    """Returns the results of `true_fn` if the scalar is not 0, else those of `false_fn`."""
+    """Returns the results of `true_fn` if the scalar is not 0, else the results of `false_fn`."""
     return condition.graph.outputs(
         condition.graph.op("If", [condition, *arguments], then_branch=true_fn, else_branch=false_fn))
 
