@@ -47,11 +47,12 @@ std::map<std::string, std::vector<std::string>> slotsIn(
     const graph::Graph& graph, std::vector<cluster::OptimizerSpec>& specs) {
   std::map<std::string, std::vector<std::string>> slots;
   for (const Node& node : graph.nodes()) {
-    if (node.op != "ApplyOptimizer" && node.op != "ApplySparseOptimizer") continue;
+    const bool has_version = node.op == "ApplyAccumulated";
+    if (!has_version && node.op != "ApplyOptimizer" && node.op != "ApplySparseOptimizer") continue;
     addOptimizer(node, specs);
     const auto variables = graph::variablesOf(node);
     const std::string& name = graph.node(variables[0].node).name;
-    for (const graph::Output& slot : variables.subspan(1)) {
+    for (const graph::Output& slot : variables.subspan(1, variables.size() - 1 - has_version)) {
       const std::string& full = graph.node(slot.node).name;
       const bool is_of_it =
           full.starts_with(name + "/") && full.find('/', name.size() + 1) == std::string::npos;
@@ -190,6 +191,43 @@ bool haveSameValues(const Manifest& a, const Manifest& b) {
   return a.shards == b.shards && counters(a) == counters(b);
 }
 
+// Returns the variables that count the steps of others, and the global step, of a graph with
+// synchronous replicas.
+std::vector<std::string> versionsIn(const graph::Graph& graph) {
+  std::vector<std::string> versions;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != "ApplyAccumulated" && node.op != graph::kArriveOp) continue;
+    const auto variables = graph::variablesOf(node);
+    versions.push_back(graph.node(variables.back().node).name);
+  }
+  return versions;
+}
+
+// Reads the fetches until all `versions` among them are of one step: other clients may take one
+// meanwhile, and each device reads its variables in an instant of its own.
+std::vector<Tensor> readOfOneStep(engine::Session& session, const std::vector<std::string>& fetches,
+                                  const std::vector<std::string>& versions) {
+  constexpr int kTriesMax = 100;
+  std::string mixed;
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    std::vector<Tensor> values = session.run({}, fetches);
+    std::map<int64_t, std::string> steps;
+    for (const std::string& version : versions) {
+      const auto at = std::find(fetches.begin(), fetches.end(), version);
+      DTF_CHECK_MSG(at != fetches.end(), version);
+      const auto place = static_cast<size_t>(at - fetches.begin());
+      steps.emplace(values[place].as<int64_t>()[0], version);
+    }
+    if (steps.size() <= 1) return values;
+    mixed = fmt::format("'{}' is {}, but '{}' is {}", steps.begin()->second, steps.begin()->first,
+                        steps.rbegin()->second, steps.rbegin()->first);
+  }
+  throw Error(ErrorCode::kUnavailable,
+              fmt::format("the variables were of two steps in {} tries to save them ({}): save while "
+                          "no other client takes a step",
+                          kTriesMax, mixed));
+}
+
 }  // namespace
 
 std::map<std::string, int64_t> countersIn(const Manifest& manifest) {
@@ -223,7 +261,7 @@ std::filesystem::path GraphSaver::save(engine::Session& session,
   std::vector<std::string> fetches = tensorsOf(saved.variables);
   const size_t floats = fetches.size();
   fetches.insert(fetches.end(), saved.counters.begin(), saved.counters.end());
-  const std::vector<Tensor> values = session.run({}, fetches);
+  const std::vector<Tensor> values = readOfOneStep(session, fetches, versionsIn(session.graph()));
   Manifest manifest;
   std::vector<checkpoint::TensorPart> parts;
   for (size_t i = 0; i < floats; ++i) {
