@@ -223,6 +223,13 @@ void dtf_supervisor_request_stop(dtf_supervisor* supervisor) {
   supervisor->supervisor.requestStop();
 }
 
+dtf_code dtf_supervisor_abort(dtf_supervisor* supervisor, const char* why) {
+  return guarded([&] {
+    supervisor->supervisor.requestStop();
+    supervisor->supervisor.abortStep(why);
+  });
+}
+
 int dtf_supervisor_should_stop(const dtf_supervisor* supervisor) {
   return supervisor->supervisor.shouldStop() ? 1 : 0;
 }

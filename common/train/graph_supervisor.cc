@@ -95,7 +95,9 @@ void GraphSupervisor::openSessions() {
     mark.addNode({.name = kReadyVariable,
                   .op = "Variable",
                   .inputs = {},
-                  .attributes = {{"shape", Shape()}, {"dtype", DType::kInt64}},
+                  .attributes = {{"shape", Shape()},
+                                 {"dtype", DType::kInt64},
+                                 {"initializer", std::string("zeros")}},
                   .device = counter->device});
     ready = open_(mark);
   }

@@ -46,7 +46,7 @@ struct RunResult {
   bool recovered = false;
 };
 
-// Threads: one at a time; requestStop() and shouldStop() from any.
+// Threads: one at a time; requestStop(), abort() and shouldStop() from any.
 // Blocks: on the tasks, on the disk, and for wait_seconds at most while it waits for others.
 // Errors: as dtf_supervisor_prepare() and dtf_supervisor_run() in <dtf/dtf.h>.
 class Supervisor {
@@ -110,6 +110,8 @@ class Supervisor {
   void save() { check(dtf_supervisor_save(handle_.get())); }
 
   void requestStop() { dtf_supervisor_request_stop(handle_.get()); }
+  // Also ends the step that another thread runs.
+  void abort(const std::string& why) { check(dtf_supervisor_abort(handle_.get(), why.c_str())); }
   bool shouldStop() const { return dtf_supervisor_should_stop(handle_.get()) != 0; }
   // The chief saves, if a step was taken since the last checkpoint.
   void stop() { check(dtf_supervisor_stop(handle_.get())); }

@@ -30,6 +30,7 @@ from .optimizers import (Adadelta, Adagrad, Adam, AdamW, Ftrl, GradientDescent, 
                          cosine_decay, exponential_decay, polynomial_decay)
 from .saver import Checkpoint, Saver, latest_checkpoint, load_checkpoint
 from .session import Session
+from .supervisor import Supervisor, SyncMinimized, SyncReplicas
 
 float32, uint8, int32, int64 = _np.float32, _np.uint8, _np.int32, _np.int64
 

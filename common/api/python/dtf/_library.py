@@ -46,6 +46,17 @@ class CSaverOptions(CSized):
     _fields_ = [("size", c_size_t), ("job", c_char_p), ("global_step", c_char_p), ("max_to_keep", c_int64)]
 
 
+class CSyncReplicasOptions(CSized):
+    _fields_ = [("size", c_size_t), ("replicas_to_aggregate", c_int64), ("total_num_replicas", c_int64), ("rank", c_int64)]
+
+
+class CSupervisorOptions(CSized):
+    _fields_ = [("size", c_size_t), ("is_chief", c_int64), ("task", c_char_p), ("log_dir", c_char_p), ("seed", c_uint64),
+                ("save_seconds", c_double), ("summary_seconds", c_double), ("wait_seconds", c_double), ("poll_seconds", c_double),
+                ("summaries", POINTER(c_char_p)), ("summaries_count", c_size_t), ("global_step", c_char_p), ("job", c_char_p),
+                ("max_to_keep", c_int64), ("handle_signals", c_int64)]
+
+
 _OUTPUTS, _TEXTS, _DIMS, _SIZE = POINTER(COutput), POINTER(c_char_p), POINTER(c_int64), POINTER(c_size_t)
 
 # Functions that return a code, by their arguments; H: a handle.
@@ -68,6 +79,15 @@ CHECKED: dict[str, list[Any]] = {
     "session_uninitialized": [H, c_char_p, c_size_t, _SIZE],
     "session_run": [H, POINTER(CFeed), c_size_t, _TEXTS, c_size_t, POINTER(H), _TEXTS, c_size_t],
     "session_abort": [H, c_char_p],
+    "graph_sync_replicas": [H, COutput, c_char_p, POINTER(CMinimizeOptions), POINTER(CSyncReplicasOptions), _OUTPUTS, _OUTPUTS,
+                            _OUTPUTS, _OUTPUTS, POINTER(c_int32)],
+    "supervisor_new": [POINTER(CSupervisorOptions), POINTER(H)],
+    "supervisor_prepare": [H, H, _TEXTS, c_size_t, POINTER(CSessionOptions)],
+    "supervisor_run": [H, POINTER(CFeed), c_size_t, _TEXTS, c_size_t, POINTER(H), _TEXTS, c_size_t, POINTER(c_int)],
+    "supervisor_global_step": [H, _DIMS],
+    "supervisor_save": [H],
+    "supervisor_abort": [H, c_char_p],
+    "supervisor_stop": [H],
     "saver_new": [POINTER(CSaverOptions), POINTER(H)],
     "saver_save": [H, H, c_char_p, c_uint64, c_char_p, c_size_t, _SIZE],
     "saver_restore": [H, H, c_char_p, POINTER(c_uint64)],
@@ -100,6 +120,9 @@ PLAIN: dict[str, tuple[Any, list[Any]]] = {
     "node_text": (None, [H, c_char_p, c_char_p]),
     "node_free": (None, [H]),
     "session_free": (None, [H]),
+    "supervisor_free": (None, [H]),
+    "supervisor_request_stop": (None, [H]),
+    "supervisor_should_stop": (c_int, [H]),
     "saver_free": (None, [H]),
     "checkpoint_free": (None, [H]),
     "checkpoint_path": (c_char_p, [H]),
@@ -170,6 +193,11 @@ class Library:
         if self.version.split(".")[:2] != VERSION.split(".")[:2]:
             raise ImportError(f"{path} is dtf {self.version}, this package is of dtf {VERSION}: install both of one version")
         self._checked(CHECKED)
+
+    def declare(self, checked: dict[str, list[Any]], plain: dict[str, tuple[Any, list[Any]]]) -> None:
+        """Adds functions of a module, in the form of the tables above."""
+        self._plain(plain)
+        self._checked(checked)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"libdtf has no function dtf_{name}")

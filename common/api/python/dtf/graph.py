@@ -26,6 +26,8 @@ class NodeInfo(NamedTuple):
     name: str  # may be empty or end in "/": then the graph names it
 
 
+# Ops that act on a variable or a queue, where that is: a device function isn't asked.
+_WHERE_THE_STATE_IS = ("ReadVariable", "Assign", "Scatter", "Apply", "IsVariable", "Initialize", "Queue")
 Device = Union[str, None, Callable[[NodeInfo], Union[str, None]]]
 
 
@@ -189,12 +191,17 @@ class Graph:
             lib.node_input(made, COutput(one.node, one.index))
         for one in after:
             lib.node_control_input(made, one.node)
-        device = self._device(info) if callable(self._device) else self._device
+        device = self._device_of(info)
         if device:
             lib.node_device(made, text(device))
         for key, value in attributes.items():
             if value is not None:
                 _set_attribute(made, info.type, key, value)
+
+    def _device_of(self, info: NodeInfo) -> str | None:
+        if not callable(self._device):
+            return self._device
+        return None if info.type.startswith(_WHERE_THE_STATE_IS) else self._device(info)
 
     def outputs(self, one: Output) -> list[Output]:
         """Returns all outputs of the op that has this one."""
@@ -247,7 +254,7 @@ class Graph:
         count = len(with_respect_to)
         made = (COutput * count)()
         with self._lock, self._handle as graph:
-            lib.graph_gradients(graph, self._own(loss), self._several(with_respect_to), count, made)
+            lib.graph_gradients(graph, self._own(loss), self.several(with_respect_to), count, made)
         return [Output(self, one.node, one.index) for one in made]
 
     def minimize(self, loss: Output, optimizer: Optimizer | str, *, var_list: Sequence[Output] = (),
@@ -260,7 +267,7 @@ class Graph:
                               {"clip_by_global_norm": clip_by_global_norm, "clip_by_value": clip_by_value,
                                "moving_average.decay": moving_average_decay})
         counter = self.node_name(global_step.node) if isinstance(global_step, Output) else global_step
-        options = CMinimizeOptions(variables=self._several(var_list), variables_count=len(var_list), prefix=text(self._prefix),
+        options = CMinimizeOptions(variables=self.several(var_list), variables_count=len(var_list), prefix=text(self._prefix),
                                    global_step=text(counter))
         train, count, norm = COutput(), COutput(), COutput()
         with self._lock, self._handle as graph:
@@ -324,7 +331,7 @@ class Graph:
             raise errors.InvalidArgumentError("an output of another graph")
         return COutput(output.node, output.index)
 
-    def _several(self, outputs: Sequence[Output]) -> Any:
+    def several(self, outputs: Sequence[Output]) -> Any:
         return (COutput * len(outputs))(*[self._own(one) for one in outputs])
 
 
@@ -370,5 +377,5 @@ def _whole(value: Any) -> int:
 def _set_function(made: Any, name: bytes, function: Function) -> None:
     body = function.graph
     with body.lock, body.use() as pointer:
-        lib.node_function(made, name, pointer, body._several(function.parameters), len(function.parameters),
-                          body._several(function.results), len(function.results))
+        lib.node_function(made, name, pointer, body.several(function.parameters), len(function.parameters),
+                          body.several(function.results), len(function.results))

@@ -39,57 +39,40 @@ def _built(fetches: Any, values: list[Array]) -> Any:
     return type(fetches)(*made) if hasattr(fetches, "_fields") else tuple(made)
 
 
-class Session:
-    """A client's session on a copy of a graph. A context manager.
+def options_of(*, connect_seconds: float = 0, register_seconds: float = 0, step_seconds: float = 0, abort_seconds: float = 0,
+               soft_placement: bool = False, keys: str = "", insecure: bool = False) -> CSessionOptions:
+    """Returns the options of a session; seconds of 0 stand for the defaults of dtf.h."""
+    return CSessionOptions(connect_seconds=connect_seconds, register_seconds=register_seconds, step_seconds=step_seconds,
+                           abort_seconds=abort_seconds, soft_placement=int(soft_placement), keys=text(keys), insecure=int(insecure))
 
-    `targets`: "dtf://host:port" of one task, which knows the others of its cluster file, or of several; none: the CPU of
-    this process. `keys`: a folder made by `dtf-launch keys`. Seconds of 0 stand for the defaults of dtf.h.
 
-    Threads: any number at once. Steps with the same feeds, fetches and targets run one after another.
-    Ctrl-C ends a waiting call with KeyboardInterrupt, and aborts the steps of this session.
-    Errors: UnavailableError for a task that doesn't reply, or is lost: its state is gone, open another session;
-    DeadlineExceededError; InvalidArgumentError for a feed, a fetch or a device; TrainingFailedError of a kernel;
-    OutOfRangeError of a queue that is closed; ClosedError after close().
-    """
+def targets_of(targets: str | Sequence[str] | None) -> list[str]:
+    return [targets] if isinstance(targets, str) else list(targets or [])
 
-    def __init__(self, graph: Graph, targets: str | Sequence[str] | None = None, *, connect_seconds: float = 0,
-                 register_seconds: float = 0, step_seconds: float = 0, abort_seconds: float = 0, soft_placement: bool = False,
-                 keys: str = "", insecure: bool = False):
-        places = [targets] if isinstance(targets, str) else list(targets or [])
-        options = CSessionOptions(connect_seconds=connect_seconds, register_seconds=register_seconds,
-                                  step_seconds=step_seconds, abort_seconds=abort_seconds,
-                                  soft_placement=int(soft_placement), keys=text(keys), insecure=int(insecure))
 
-        def opened() -> Handle:
-            made = ctypes.c_void_p()
-            with graph.lock, graph.use() as pointer:
-                lib.session_open(pointer, texts(places), len(places), ctypes.byref(options), ctypes.byref(made))
-            return Handle(made, lib.session_free, "session")
+class Steps:
+    """The steps of a session on a copy of a graph."""
 
+    def __init__(self, graph: Graph):
         self.graph = graph
         self._nodes = graph.count_nodes()
-        self._handle = interruptible(opened)
 
-    # ---- steps
-    def run(self, fetches: Any, feed_dict: Mapping[Key, ArrayLike] | None = None, *, targets: Key | Sequence[Key] = ()) -> Any:
-        """Runs the ops that the fetches and targets need. Returns the values of the fetches in their form: an array for an
-        Output or a name, else a list, tuple or dict as given. `targets`: ops to run without their values.
-
-        A value that is fed is copied, unless its array is from dtf.empty() or a fetch. Numbers and arrays of another
-        dtype are converted if no value changes but by rounding of floats.
-        """
+    def _step(self, call: Callable[..., bool], interrupt: Callable[[], None], fetches: Any,
+              feed_dict: Mapping[Key, ArrayLike] | None, targets: Key | Sequence[Key]) -> Any:
+        """Runs call(feeds, count, names, count, values, targets, count), which returns False if there are no values: None."""
         wanted, also = _flat(fetches), _flat([targets] if isinstance(targets, (Output, str)) else list(targets))
         names, more = texts([self._name(one) for one in wanted]), texts([self._name(one) for one in also])
         fed = [(text(self._name(key)), self._fed(key, value)) for key, value in (feed_dict or {}).items()]
 
-        def step() -> list[Array]:
+        def step() -> list[Array] | None:
             feeds = (CFeed * len(fed))(*[CFeed(name, memory.handle) for name, memory in fed])
             values = (ctypes.c_void_p * len(wanted))()
-            with self._handle as session:
-                lib.session_run(session, feeds, len(fed), names, len(wanted), values, more, len(also))
+            if not call(feeds, len(fed), names, len(wanted), values, more, len(also)):
+                return None
             return [_tensors.Memory(ctypes.c_void_p(value)).array() for value in values]
 
-        return _built(fetches, interruptible(step, self._interrupt))
+        arrays = interruptible(step, interrupt)
+        return None if arrays is None else _built(fetches, arrays)
 
     def _name(self, one: Key) -> str:
         if isinstance(one, Output):
@@ -107,6 +90,51 @@ class Session:
         output = key if isinstance(key, Output) else self.graph.named(key)
         dtype, shape = (None, None) if output is None else output.graph.spec(output)
         return _tensors.memory_of(_tensors.fed_array(self._name(key), value, dtype, shape))
+
+
+class Session(Steps):
+    """A client's session on a copy of a graph. A context manager.
+
+    `targets`: "dtf://host:port" of one task, which knows the others of its cluster file, or of several; none: the CPU of
+    this process. `keys`: a folder made by `dtf-launch keys`. Seconds of 0 stand for the defaults of dtf.h.
+
+    Threads: any number at once. Steps with the same feeds, fetches and targets run one after another.
+    Ctrl-C ends a waiting call with KeyboardInterrupt, and aborts the steps of this session.
+    Errors: UnavailableError for a task that doesn't reply, or is lost: its state is gone, open another session;
+    DeadlineExceededError; InvalidArgumentError for a feed, a fetch or a device; TrainingFailedError of a kernel;
+    OutOfRangeError of a queue that is closed; ClosedError after close().
+    """
+
+    def __init__(self, graph: Graph, targets: str | Sequence[str] | None = None, *, connect_seconds: float = 0,
+                 register_seconds: float = 0, step_seconds: float = 0, abort_seconds: float = 0, soft_placement: bool = False,
+                 keys: str = "", insecure: bool = False):
+        super().__init__(graph)
+        places = targets_of(targets)
+        options = options_of(connect_seconds=connect_seconds, register_seconds=register_seconds, step_seconds=step_seconds,
+                             abort_seconds=abort_seconds, soft_placement=soft_placement, keys=keys, insecure=insecure)
+
+        def opened() -> Handle:
+            made = ctypes.c_void_p()
+            with graph.lock, graph.use() as pointer:
+                lib.session_open(pointer, texts(places), len(places), ctypes.byref(options), ctypes.byref(made))
+            return Handle(made, lib.session_free, "session")
+
+        self._handle = interruptible(opened)
+
+    # ---- steps
+    def run(self, fetches: Any, feed_dict: Mapping[Key, ArrayLike] | None = None, *, targets: Key | Sequence[Key] = ()) -> Any:
+        """Runs the ops that the fetches and targets need. Returns the values of the fetches in their form: an array for an
+        Output or a name, else a list, tuple or dict as given. `targets`: ops to run without their values.
+
+        A value that is fed is copied, unless its array is from dtf.empty() or a fetch. Numbers and arrays of another
+        dtype are converted if no value changes but by rounding of floats.
+        """
+        def call(*arguments: Any) -> bool:
+            with self._handle as session:
+                lib.session_run(session, *arguments)
+            return True
+
+        return self._step(call, self._interrupt, fetches, feed_dict, targets)
 
     def abort(self, why: str = "aborted") -> None:
         """Ends the steps that run now, in other threads, with UnavailableError."""
