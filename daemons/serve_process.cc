@@ -54,8 +54,8 @@ std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& 
 
 // The task's share of three quarters of the host's memory, among the cluster's tasks on this host.
 // The file cache, other programs and uncounted memory take the rest.
-ServeLimits limitsOfHost(const cluster::TaskOptions& task) {
-  ServeLimits limits;
+serving::ServeLimits limitsOfHost(const cluster::TaskOptions& task) {
+  serving::ServeLimits limits;
   const auto tasks = static_cast<uint64_t>(cluster::tasksBeside(task.job.cluster, task.task));
   if (const uint64_t total = hostMemory().total; total > 0) limits.bytes = total / 4 * 3 / tasks;
   limits.rendezvous.bytes = std::min(limits.rendezvous.bytes, limits.bytes / 4);

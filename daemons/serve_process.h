@@ -9,9 +9,9 @@
 
 #include "common/cluster/options.h"
 #include "common/runtime/computing_device.h"
+#include "common/serving/part_server.h"
 #include "daemons/daemon.h"
 #include "daemons/metrics_server.h"
-#include "daemons/part_server.h"
 #include "daemons/service_watch.h"
 
 namespace dtf::daemons {
@@ -40,7 +40,7 @@ class ServeProcess {
   const ComputingDevices devices_;
   net::Reactor reactor_;
   net::ReactorLoop loop_;
-  PartServer server_;
+  serving::PartServer server_;
   SignalExit signals_;
   std::unique_ptr<net::Listener> listener_;
   int signal_ = 0;

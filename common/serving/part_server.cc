@@ -1,4 +1,4 @@
-#include "daemons/part_server.h"
+#include "common/serving/part_server.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include "common/base/check.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
-#include "daemons/connection_metrics.h"
-#include "daemons/part_service.h"
+#include "common/serving/connection_metrics.h"
+#include "common/serving/part_service.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 namespace {
 
@@ -224,4 +224,4 @@ std::string PartServer::statusJson() const {
       .dump();
 }
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving
