@@ -145,7 +145,7 @@ void PartServer::onClosed(const void* key) {
     log::info("event=session_closed session={:x} plans={} steps={}", id, session->plans(),
               session->steps());
     session->close();
-    // Not at once: the connection's own promises may be on the stack.
+    // It is erased later: the connection's own promises may be on the stack.
     task_.post(id, [](ServedSession&) {});
     return;
   }
