@@ -6,23 +6,9 @@
 
 #include "common/api/guarded.h"
 #include "common/api/handles.h"
-#include "common/base/error.h"
 #include "common/optimizer/optimizer_text.h"
 
 namespace {
-
-// Reads options of any size: the program may be compiled for another version.
-dtf_minimize_options optionsOf(const dtf_minimize_options* options) {
-  dtf_minimize_options wanted{};
-  if (options == nullptr) return wanted;
-  if (options->size < sizeof(options->size) || options->size > sizeof(wanted))
-    throw dtf::Error(dtf::ErrorCode::kUsage,
-                     "dtf_minimize_options.size is " + std::to_string(options->size) + ", not " +
-                         std::to_string(sizeof(wanted)) +
-                         " or less: set it, or build with the headers of this libdtf");
-  std::memcpy(&wanted, options, options->size);
-  return wanted;
-}
 
 dtf::optimizer::SyncReplicas replicasOf(const dtf_sync_replicas_options* options) {
   dtf_sync_replicas_options wanted{};
@@ -45,7 +31,7 @@ void give(dtf_output* to, const dtf::graph::Output& output) {
 dtf::optimizer::Minimized minimized(dtf_graph& graph, dtf_output loss, const char* optimizer,
                                     const dtf_minimize_options* options,
                                     std::optional<dtf::optimizer::SyncReplicas> replicas) {
-  const dtf_minimize_options wanted = optionsOf(options);
+  const dtf_minimize_options wanted = dtf::api::optionsOf(options, "dtf_minimize_options");
   dtf::api::checkHas(graph.graph, loss);
   dtf::optimizer::MinimizeOptions how;
   for (size_t i = 0; i < wanted.variables_count; ++i) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -10,7 +9,6 @@
 #include "common/api/handles.h"
 #include "common/base/cores.h"
 #include "common/base/error.h"
-#include "common/base/log.h"
 #include "common/engine/local_tasks.h"
 #include "common/net/tls_keys.h"
 #include "common/runtime/cpu_device.h"
@@ -48,25 +46,6 @@ dtf::wire::RemoteTasksOptions remoteOptions(const char* const* targets, size_t c
   return options;
 }
 
-// Reads options of any size: the program may be compiled for another version.
-dtf_session_options optionsOf(const dtf_session_options* options) {
-  dtf_session_options wanted{};
-  if (options == nullptr) return wanted;
-  if (options->size < sizeof(options->size) || options->size > sizeof(wanted))
-    throw dtf::Error(dtf::ErrorCode::kUsage,
-                     "dtf_session_options.size is " + std::to_string(options->size) + ", not " +
-                         std::to_string(sizeof(wanted)) +
-                         " or less: set it, or build with the headers of this libdtf");
-  std::memcpy(&wanted, options, options->size);
-  return wanted;
-}
-
-// stderr belongs to the program: dtf only writes warnings and errors to it.
-void quietLog() {
-  static std::once_flag once;
-  std::call_once(once, [] { dtf::log::init("", dtf::log::Level::kWarning); });
-}
-
 }  // namespace
 
 struct dtf_session {
@@ -82,7 +61,7 @@ dtf::engine::Session& dtf::api::sessionOf(dtf_session& session) {
 
 dtf_session* dtf::api::openSession(const graph::Graph& graph, const char* const* targets,
                                    size_t count, const dtf_session_options* options) {
-  const dtf_session_options wanted = optionsOf(options);
+  const dtf_session_options wanted = optionsOf(options, "dtf_session_options");
   quietLog();
   const engine::SessionOptions how{.soft_placement = wanted.soft_placement != 0};
   auto session = std::make_unique<dtf_session>();

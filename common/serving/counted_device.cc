@@ -1,10 +1,10 @@
-#include "daemons/counted_device.h"
+#include "common/serving/counted_device.h"
 
 #include <utility>
 
 #include "common/base/check.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 CountedDevice::CountedDevice(runtime::Device& device, std::shared_ptr<ByteBudget> budget)
     : device_(device), budget_(std::move(budget)) {
@@ -35,4 +35,4 @@ void CountedDevice::freeBytes(std::byte* memory) noexcept {
   blocks_.erase(known);
 }
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

@@ -5,7 +5,7 @@
 #include "common/wire/connection_set.h"
 #include "common/wire/parts.capnp.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 class PartServer;
 
@@ -14,4 +14,4 @@ class PartServer;
 // Threads: loop-thread only.
 schema::TaskGate::Client makeTaskGate(PartServer& server, wire::ConnectionRef connection);
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

@@ -1,4 +1,4 @@
-#include "daemons/served_session.h"
+#include "common/serving/served_session.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include "common/wire/session/tensor_codec.h"
 #include "common/wire/session/trace_codec.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 namespace {
 
@@ -420,4 +420,4 @@ void ServedSession::close() {
   for (const engine::AbortStep& abort : aborts) abort(cause);
 }
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

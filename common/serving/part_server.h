@@ -12,12 +12,12 @@
 #include "common/engine/local_tasks.h"
 #include "common/net/buffer_pool.h"
 #include "common/net/loop.h"
+#include "common/serving/counted_device.h"
+#include "common/serving/served_session.h"
 #include "common/wire/connection_set.h"
 #include "common/wire/session/session_token.h"
-#include "daemons/counted_device.h"
-#include "daemons/served_session.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 struct PartServerOptions {
   TaskId self;
@@ -80,4 +80,4 @@ class PartServer {
   std::unique_ptr<wire::ConnectionSet> connections_;
 };
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

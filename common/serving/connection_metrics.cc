@@ -1,6 +1,6 @@
-#include "daemons/connection_metrics.h"
+#include "common/serving/connection_metrics.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 std::vector<Metric> connectionMetrics(
     const std::vector<std::pair<std::string, wire::ConnectionLoad>>& loads) {
@@ -20,4 +20,4 @@ std::vector<Metric> connectionMetrics(
   return {open, received, sent};
 }
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

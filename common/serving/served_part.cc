@@ -1,15 +1,15 @@
-#include "daemons/served_part.h"
+#include "common/serving/served_part.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "common/base/error.h"
+#include "common/serving/served_session.h"
 #include "common/wire/session/part_codec.h"
 #include "common/wire/session/tensor_codec.h"
-#include "daemons/served_session.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 namespace {
 
@@ -87,4 +87,4 @@ std::shared_ptr<ServedPart> makeServedPart(const ServedTask& task, const PartId&
   return made;
 }
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

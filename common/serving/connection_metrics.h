@@ -9,10 +9,10 @@
 #include "common/base/metrics.h"
 #include "common/wire/connection_set.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 // The kinds are labels, such as "control".
 std::vector<Metric> connectionMetrics(
     const std::vector<std::pair<std::string, wire::ConnectionLoad>>& loads);
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

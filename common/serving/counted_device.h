@@ -11,7 +11,7 @@
 #include "common/runtime/device.h"
 #include "common/runtime/stands_for.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 // Owns: shares of the budget for the allocated memory. Borrows: `device`.
 // Threads: as the device; several threads may allocate and free memory.
@@ -54,4 +54,4 @@ class CountedDevice final : public runtime::Device, public runtime::StandsFor {
   std::map<std::byte*, Block> blocks_ DTF_GUARDED_BY(mutex_);
 };
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

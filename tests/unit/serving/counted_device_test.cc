@@ -1,4 +1,4 @@
-#include "daemons/counted_device.h"
+#include "common/serving/counted_device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "common/runtime/cpu_kernels.h"
 #include "tests/unit/graph/error_text.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 namespace {
 
 using graph::testing::errorText;
@@ -44,4 +44,4 @@ TEST(CountedDevice, WhatAProgramTakesIsCountedUntilItsEnd) {
 }
 
 }  // namespace
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

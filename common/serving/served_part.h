@@ -11,10 +11,10 @@
 #include "common/base/byte_budget.h"
 #include "common/engine/executor.h"
 #include "common/engine/registered_part.h"
+#include "common/serving/served_task.h"
 #include "common/wire/parts.capnp.h"
-#include "daemons/served_task.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 // The compiled part and the data of its edges that steps need. Shared by the session, the steps
 // that run it and the messages with its tensors.
@@ -54,4 +54,4 @@ struct PartId {
 std::shared_ptr<ServedPart> makeServedPart(const ServedTask& task, const PartId& id,
                                            schema::Part::Reader part);
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

@@ -1,4 +1,4 @@
-#include "daemons/part_service.h"
+#include "common/serving/part_service.h"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,12 @@
 
 #include "common/base/check.h"
 #include "common/net/error_bridge.h"
+#include "common/serving/part_server.h"
 #include "common/wire/model_codec.h"
 #include "common/wire/session/session_token.h"
 #include "common/wire/session/tensor_codec.h"
-#include "daemons/part_server.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 namespace {
 
@@ -230,4 +230,4 @@ schema::TaskGate::Client makeTaskGate(PartServer& server, wire::ConnectionRef co
   return kj::heap<Gate>(server, std::move(connection));
 }
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

@@ -1,4 +1,4 @@
-#include "daemons/part_server.h"
+#include "common/serving/part_server.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include "common/base/check.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
-#include "daemons/connection_metrics.h"
-#include "daemons/part_service.h"
+#include "common/serving/connection_metrics.h"
+#include "common/serving/part_service.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 namespace {
 
@@ -145,7 +145,7 @@ void PartServer::onClosed(const void* key) {
     log::info("event=session_closed session={:x} plans={} steps={}", id, session->plans(),
               session->steps());
     session->close();
-    // Not at once: the connection's own promises may be on the stack.
+    // It is erased later: the connection's own promises may be on the stack.
     task_.post(id, [](ServedSession&) {});
     return;
   }
@@ -224,4 +224,4 @@ std::string PartServer::statusJson() const {
       .dump();
 }
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

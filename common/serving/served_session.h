@@ -16,14 +16,14 @@
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/engine/rendezvous.h"
+#include "common/serving/served_part.h"
+#include "common/serving/served_task.h"
 #include "common/wire/connection_set.h"
 #include "common/wire/parts.capnp.h"
 #include "common/wire/session/session_token.h"
 #include "common/wire/session/tensor_link.h"
-#include "daemons/served_part.h"
-#include "daemons/served_task.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 // Owns: parts, running steps, connections to other tasks, their received tensors.
 // Borrows: `task`.
@@ -122,4 +122,4 @@ class ServedSession final : kj::TaskSet::ErrorHandler {
   kj::TaskSet ending_{*this};  // steps; last: they use the other members
 };
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

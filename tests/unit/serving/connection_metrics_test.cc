@@ -1,4 +1,4 @@
-#include "daemons/connection_metrics.h"
+#include "common/serving/connection_metrics.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "tests/unit/net/echo.capnp.h"
 #include "tests/unit/net/net_fixture.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 namespace {
 
 class Echo final : public net::testing::Echo::Server {
@@ -58,4 +58,4 @@ TEST(ConnectionMetrics, CountTheBytesOfConnectionsThatAreAndThatWere) {
 }
 
 }  // namespace
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

@@ -18,7 +18,7 @@
 #include "common/net/loop.h"
 #include "common/wire/arena_codec.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 // Calls beyond a limit fail with an error that names it.
 struct ServeLimits {
@@ -61,4 +61,4 @@ struct ServedTask {
   std::function<void(uint64_t session, std::function<void(ServedSession&)> use)> post;
 };
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving
