@@ -12,8 +12,7 @@ namespace {
 
 dtf::optimizer::SyncReplicas replicasOf(const dtf_sync_replicas_options* options) {
   dtf_sync_replicas_options wanted{};
-  if (options == nullptr || options->size < sizeof(options->size) ||
-      options->size > sizeof(wanted))
+  if (options == nullptr || options->size < sizeof(options->size) || options->size > sizeof(wanted))
     throw dtf::Error(dtf::ErrorCode::kUsage,
                      "dtf_sync_replicas_options is missing, or its size is not " +
                          std::to_string(sizeof(wanted)) +

@@ -91,7 +91,8 @@ std::vector<dtf::engine::Feed> dtf::api::feedsOf(const dtf_feed* feeds, size_t c
 
 void dtf::api::giveValues(std::vector<Tensor> got, dtf_tensor** values) {
   std::vector<std::unique_ptr<dtf_tensor>> made;
-  for (Tensor& tensor : got) made.push_back(std::make_unique<dtf_tensor>(dtf_tensor{std::move(tensor)}));
+  for (Tensor& tensor : got)
+    made.push_back(std::make_unique<dtf_tensor>(dtf_tensor{std::move(tensor)}));
   for (size_t i = 0; i < made.size(); ++i) values[i] = made[i].release();
 }
 

@@ -83,8 +83,7 @@ class SignalWatch {
 
 dtf_supervisor_options read(const dtf_supervisor_options* options) {
   dtf_supervisor_options wanted{};
-  if (options == nullptr || options->size < sizeof(options->size) ||
-      options->size > sizeof(wanted))
+  if (options == nullptr || options->size < sizeof(options->size) || options->size > sizeof(wanted))
     throw dtf::Error(dtf::ErrorCode::kUsage,
                      "dtf_supervisor_options is missing, or its size is not " +
                          std::to_string(sizeof(wanted)) +
@@ -117,8 +116,7 @@ dtf::train::GraphSupervisorOptions optionsOf(const dtf_supervisor_options& given
                      "max_to_keep is " + std::to_string(given.max_to_keep) +
                          ", but must be a number of checkpoints, 0 for 5, or -1 for all");
   if (given.max_to_keep != 0)
-    wanted.saver.max_to_keep =
-        given.max_to_keep < 0 ? 0 : static_cast<uint32_t>(given.max_to_keep);
+    wanted.saver.max_to_keep = given.max_to_keep < 0 ? 0 : static_cast<uint32_t>(given.max_to_keep);
   return wanted;
 }
 

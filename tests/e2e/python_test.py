@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -377,6 +378,15 @@ class Installed(Case):
         out = subprocess.run([python, "-c", "import dtf; print(dtf.__file__, dtf.Graph().constant(2).shape)"], check=True, text=True,
                              capture_output=True, env={**os.environ, "PYTHONPATH": numpy_folder}, timeout=PATIENCE).stdout
         self.assertEqual(out, f"{site}/dtf/__init__.py ()\n")
+
+    def test_the_library_of_the_same_prefix_is_found(self):
+        site = pathlib.Path(self.folder, "lib/python3.11/site-packages")
+        shutil.copytree(PACKAGE / "dtf", site / "dtf")
+        place = pathlib.Path(self.folder, "lib/x86_64-linux-gnu/libdtf.so.0.1")
+        place.parent.mkdir()
+        place.symlink_to(LIBDTF)
+        out, _ = self.run_python("-c", "from dtf._library import lib; print(lib.path)", DTF_LIBRARY="", PYTHONPATH=str(site))
+        self.assertEqual(out, f"{place}\n")
 
     def test_meson_installs_every_file(self):
         listed = set(re.findall(r"'dtf/([\w.]+)'", (PACKAGE / "meson.build").read_text()))

@@ -8,6 +8,9 @@ Exit 77 (skipped, with the reason) where Python lacks numpy.
 """
 import os
 import pathlib
+import re
+import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -21,11 +24,12 @@ except ImportError:
 
 LIBDTF, LAUNCH = (str(pathlib.Path(path).resolve()) for path in (sys.argv.pop(1), sys.argv.pop(1)))
 SOURCE = pathlib.Path(os.environ["DTF_SOURCE_ROOT"]).resolve()
-SEED, ROWS = 20261202, 32
+EXAMPLES = SOURCE / "common/api/examples"
+SEED, ROWS, LOG_DIR = 20261202, 32, "run"
 os.environ["DTF_LIBRARY"] = LIBDTF
 sys.path[:0] = [str(SOURCE / "common/api/python"), str(SOURCE / "tests/support")]
 import dtf  # noqa: E402  the path is set above
-from serving_tasks import PATIENCE, Cluster  # noqa: E402
+from serving_tasks import PATIENCE, Cluster, free_ports  # noqa: E402
 
 
 class Regression:
@@ -138,10 +142,117 @@ class Training(unittest.TestCase):
         with self.assertRaises(dtf.InvalidArgumentError):
             dtf.SyncReplicas(dtf.Adam(), 5000, rank=0).minimize(model.loss)
         other = dtf.Supervisor(Regression().graph, log_dir=self.folder, summaries=["w"], summary_seconds=1e-3)
-        with other.managed_session() as session:
+        with other.managed_session(self.cluster.target) as session:
             with self.assertRaisesRegex(dtf.InvalidArgumentError, "summary 'w' is no float32 scalar"):
                 for _ in range(100):
                     session.run("w")
+
+
+class ServersAndData(unittest.TestCase):
+    def test_tasks_of_a_cluster_in_this_process(self):
+        ports = free_ports(2)
+        cluster = dtf.ClusterSpec({"ps": f"localhost:{ports[0]}", "worker": [f"localhost:{ports[1]}"]})
+        self.assertEqual(cluster.as_dict(), {"ps": [f"localhost:{ports[0]}"], "worker": [f"localhost:{ports[1]}"]})
+        with dtf.Server(cluster, "ps", 0) as ps, dtf.Server(cluster, "worker", 0) as worker:
+            self.assertRegex(worker.target, rf"^dtf://localhost:{ports[1]}/worker/0$")
+            graph = dtf.Graph()
+            with graph.device(dtf.replica_device_setter(cluster=cluster, worker_device="/job:worker/task:0")):
+                w = graph.variable("w", [2], "ones")
+                double = w * 2
+            with dtf.Session(graph, worker.target) as session:
+                session.initialize()
+                np.testing.assert_array_equal(session.run(double), [2, 2])
+                self.assertEqual((ps.sessions, worker.sessions), (1, 1), "each op is where the setter put it")
+            with self.assertRaises(dtf.DeadlineExceededError):
+                ps.join(0.01)
+            threading.Timer(0.05, ps.stop, ["enough"]).start()
+            self.assertIn("enough", ps.join())
+            with self.assertRaisesRegex(dtf.UnavailableError, str(ports[1])):
+                dtf.Server(cluster, "worker", 0)
+        self.assertRaises(dtf.ClosedError, worker.join)
+        self.assertRaises(dtf.InvalidArgumentError, dtf.Server, cluster, "ps", 1)
+        self.assertRaises(dtf.InvalidArgumentError, dtf.ClusterSpec, {"master": ["localhost:1"]})
+        self.assertRaises(dtf.InvalidArgumentError, cluster.task_address, "worker", 1)
+        parsed = dtf.ClusterSpec("cluster: {ps: [a:1], worker: [b:1, c:1]}")
+        self.assertEqual((parsed.num_tasks("worker"), parsed.task_address("worker", 1)), (2, "c:1"))
+
+    def test_variables_go_to_the_ps_in_turn(self):
+        setter = dtf.replica_device_setter(2, "/job:worker/task:1")
+        devices = [setter(dtf.NodeInfo(op, "")) for op in ("Variable", "MatMul", "Variable", "Variable")]
+        self.assertEqual(devices, ["/job:ps/task:0", "/job:worker/task:1", "/job:ps/task:1", "/job:ps/task:0"])
+
+    def test_the_data_of_a_job(self):
+        settings = {"train": {"format": "digits", "count": 100}, "eval": {"format": "digits", "count": 30}, "batch_size": 10, "seed": 1}
+        first, again, other = (dtf.Dataset(settings, rank=rank, of=2) for rank in (0, 0, 1))
+        self.assertEqual((len(first), first.batch_size, first.parts["labels"][1]), (100, 10, ()))
+        dtype, shape = first.parts["features"]
+        features, labels = first.batch(3)
+        self.assertEqual((features.dtype, features.shape, labels.shape), (dtype, (10, *shape), (10,)))
+        np.testing.assert_array_equal(features, again.batch(3)[0])
+        self.assertTrue((features != other.batch(3)[0]).any(), "each rank has its own share")
+        self.assertEqual([first.next_batch(7)[1].shape for _ in range(8)], [(7,)] * 8)
+        self.assertEqual(first.epochs_completed, 1)
+        test = dtf.Dataset(settings, evaluation=True)
+        self.assertEqual((len(test), test.slice(20, 10)[0].shape), (30, (10, *shape)))
+        with self.assertRaises(dtf.OutOfRangeError):
+            test.slice(25, 10)
+        short = dtf.Dataset(settings, epochs=1)
+        self.assertEqual(short.steps, 10)
+        self.assertRaises(dtf.OutOfRangeError, short.batch, 10)
+        with self.assertRaisesRegex(dtf.InvalidArgumentError, "formatt"):
+            dtf.Dataset({"train": {"formatt": "digits"}})
+
+
+class TheClassicProgram(unittest.TestCase):
+    """mnist_dist, as in four terminals: in Python, in C++, and both in one cluster."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def start(self, program, job, index, ports, *more):
+        hosts = [",".join(f"localhost:{port}" for port in half) for half in (ports[:2], ports[2:])]
+        process = subprocess.Popen([*program, f"--ps_hosts={hosts[0]}", f"--worker_hosts={hosts[1]}", f"--job_name={job}",
+                                    f"--task_index={index}", *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   cwd=self.folder, env={**os.environ, "PYTHONPATH": str(SOURCE / "common/api/python")})
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def trained(self, of_ps, of_workers, *more):
+        """Returns the output of both workers."""
+        ports = free_ports(4)
+        workers = [self.start(of_workers, "worker", index, ports, "--train_steps=200", *more) for index in (1, 0)]
+        servers = [self.start(of_ps, "ps", index, ports) for index in (0, 1)]
+        outputs = [worker.communicate(timeout=PATIENCE) for worker in workers]
+        self.assertEqual([worker.returncode for worker in workers], [0, 0], outputs)
+        for server in servers:
+            server.terminate()
+            out, err = server.communicate(timeout=PATIENCE)
+            self.assertEqual(server.returncode, 0, err)
+            self.assertTrue(out, "the reason is printed")
+        self.assertRegex(outputs[0][0], r"worker/1: step \d+: loss")
+        accuracy = float(re.search(r"accuracy on 2000 digits: (\S+)", outputs[1][0]).group(1))
+        self.assertGreater(accuracy, 0.9)
+        self.assertGreaterEqual(dtf.load_checkpoint(f"{self.folder}/{LOG_DIR}/checkpoints").step, 200)
+
+    def test_in_python_in_async_and_in_sync(self):
+        program = [sys.executable, str(EXAMPLES / "mnist_dist.py")]
+        for sync in ([], ["--issync"]):
+            with self.subTest(sync=sync):
+                self.trained(program, program, f"--log_dir={LOG_DIR}", *sync)
+                shutil.rmtree(f"{self.folder}/{LOG_DIR}")
+
+    def test_in_cpp_and_in_both(self):
+        cpp = [f"{self.folder}/mnist_dist"]
+        subprocess.run(["c++", "-std=c++20", f"-I{SOURCE / 'common/api'}", EXAMPLES / "mnist_dist.cc", "-o", *cpp, LIBDTF,
+                        f"-Wl,-rpath,{pathlib.Path(LIBDTF).parent}"], check=True, timeout=PATIENCE)
+        python = [sys.executable, str(EXAMPLES / "mnist_dist.py")]
+        for ps, sync in ((cpp, []), (python, ["--issync=1"])):
+            with self.subTest(sync=sync):
+                self.trained(ps, cpp, f"--log_dir={LOG_DIR}", *sync)
+                shutil.rmtree(f"{self.folder}/{LOG_DIR}")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class Span {
 
   Span() = default;
   Span(T* data, size_t size) : data_(data), size_(size) {}
-  // Of an array with data() and size().
+  // Converts an array that has data() and size().
   template <class Array, class = std::enable_if_t<
                              std::is_convertible_v<decltype(std::declval<Array&>().data()), T*>>>
   Span(Array&& array) : Span(array.data(), array.size()) {}  // NOLINT: as std::span converts

@@ -1,15 +1,15 @@
 // TensorFlow's classic distributed MNIST program: the same program is each ps and each worker, by
 // four flags. In four terminals:
 //
-//   mnist_dist --ps_hosts=localhost:2221,localhost:2222 --worker_hosts=localhost:2223,localhost:2224
-//              --job_name=ps --task_index=0
+//   mnist_dist --ps_hosts=localhost:2221,localhost:2222 ..
+//              --worker_hosts=localhost:2223,localhost:2224 --job_name=ps --task_index=0
 //   ... --job_name=ps --task_index=1
 //   ... --job_name=worker --task_index=0
 //   ... --job_name=worker --task_index=1
 //
 // --issync=1 trains in sync: each step takes the mean of all workers' gradients. --data_dir is the
-// folder of MNIST's four files (scripts/fetch-mnist.sh); without it the digits are dtf's own. Others:
-// --train_steps, --log_dir. mnist_dist.py is the same program in Python.
+// folder of MNIST's four files (scripts/fetch-mnist.sh); without it the digits are dtf's own.
+// Others: --train_steps, --log_dir. mnist_dist.py is the same program in Python.
 
 #include <dtf/dataset.h>
 #include <dtf/device_setter.h>
@@ -29,9 +29,9 @@ constexpr int64_t kBatch = 100, kHidden = 100, kPixels = 784, kClasses = 10, kRe
 using Flags = std::map<std::string, std::string>;
 
 Flags flagsOf(int argc, char** argv) {  // 1. the flags
-  Flags flags = {{"ps_hosts", ""},     {"worker_hosts", ""}, {"job_name", ""},
-                 {"task_index", "0"},  {"issync", "0"},      {"train_steps", "2000"},
-                 {"data_dir", ""},     {"log_dir", "runs/mnist_dist"}};
+  Flags flags = {
+      {"ps_hosts", ""}, {"worker_hosts", ""},    {"job_name", ""}, {"task_index", "0"},
+      {"issync", "0"},  {"train_steps", "2000"}, {"data_dir", ""}, {"log_dir", "runs/mnist_dist"}};
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     const size_t equals = flag.find('=');
@@ -45,8 +45,8 @@ Flags flagsOf(int argc, char** argv) {  // 1. the flags
 
 std::string settings(const std::string& folder) {
   const auto files = [&](const std::string& name) {
-    return "{format: idx, images: " + folder + "/" + name + "-images-idx3-ubyte.gz, labels: " +
-           folder + "/" + name + "-labels-idx1-ubyte.gz}";
+    return "{format: idx, images: " + folder + "/" + name +
+           "-images-idx3-ubyte.gz, labels: " + folder + "/" + name + "-labels-idx1-ubyte.gz}";
   };
   const std::string common = ", batch_size: " + std::to_string(kBatch) + ", seed: 1}";
   if (folder.empty())
@@ -127,8 +127,9 @@ void train(const dtf::ClusterSpec& cluster, const dtf::Server& server, const Fla
   const int64_t index = std::atoll(flags.at("task_index").c_str());
   const bool is_chief = index == 0;
   Model model(cluster, index, flags.at("issync") != "0");
-  const std::vector<std::string> fetches = {
-      model.graph.name(model.train), model.graph.name(model.loss), model.graph.name(model.accuracy)};
+  const std::vector<std::string> fetches = {model.graph.name(model.train),
+                                            model.graph.name(model.loss),
+                                            model.graph.name(model.accuracy)};
   dtf::Supervisor supervisor({.is_chief = is_chief,  // 10. and 11. saves, restores, summarises
                               .task = "worker/" + std::to_string(index),
                               .log_dir = flags.at("log_dir"),

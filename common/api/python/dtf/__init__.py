@@ -16,6 +16,8 @@ import numpy as _np
 
 from ._library import VERSION as __version__
 from ._tensors import empty
+from .cluster import ClusterSpec, Server, replica_device_setter
+from .dataset import Dataset
 from .errors import (BadDataError, CannotWriteError, ClosedError, DeadlineExceededError, Error, InternalError, InvalidArgumentError,
                      OutOfRangeError, PermissionDeniedError, TrainingFailedError, UnavailableError, UsageError)
 from .graph import Function, Graph, Minimized, NodeInfo, Output
