@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "common/api/dtf/training.h"
 #include "common/api/guarded.h"
 #include "common/api/handles.h"
 #include "common/base/error.h"
@@ -26,8 +27,7 @@ dtf_minimize_options optionsOf(const dtf_minimize_options* options) {
 
 dtf::optimizer::SyncReplicas replicasOf(const dtf_sync_replicas_options* options) {
   dtf_sync_replicas_options wanted{};
-  if (options == nullptr || options->size < sizeof(options->size) ||
-      options->size > sizeof(wanted))
+  if (options == nullptr || options->size < sizeof(options->size) || options->size > sizeof(wanted))
     throw dtf::Error(dtf::ErrorCode::kUsage,
                      "dtf_sync_replicas_options is missing, or its size is not " +
                          std::to_string(sizeof(wanted)) +

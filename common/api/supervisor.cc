@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/api/dtf/training.h"
 #include "common/api/guarded.h"
 #include "common/api/handles.h"
 #include "common/base/error.h"
@@ -18,7 +19,7 @@ namespace {
 
 // A step that waits for others ends at this time after a signal, so that the checkpoint is written
 // before whoever sent it kills the process.
-constexpr auto kStopGrace = std::chrono::seconds(20);
+constexpr auto kStopGrace = std::chrono::seconds(5);
 constexpr auto kSignalPoll = std::chrono::milliseconds(100);
 
 std::atomic<int> signalled{0};
@@ -83,8 +84,7 @@ class SignalWatch {
 
 dtf_supervisor_options read(const dtf_supervisor_options* options) {
   dtf_supervisor_options wanted{};
-  if (options == nullptr || options->size < sizeof(options->size) ||
-      options->size > sizeof(wanted))
+  if (options == nullptr || options->size < sizeof(options->size) || options->size > sizeof(wanted))
     throw dtf::Error(dtf::ErrorCode::kUsage,
                      "dtf_supervisor_options is missing, or its size is not " +
                          std::to_string(sizeof(wanted)) +
@@ -117,8 +117,7 @@ dtf::train::GraphSupervisorOptions optionsOf(const dtf_supervisor_options& given
                      "max_to_keep is " + std::to_string(given.max_to_keep) +
                          ", but must be a number of checkpoints, 0 for 5, or -1 for all");
   if (given.max_to_keep != 0)
-    wanted.saver.max_to_keep =
-        given.max_to_keep < 0 ? 0 : static_cast<uint32_t>(given.max_to_keep);
+    wanted.saver.max_to_keep = given.max_to_keep < 0 ? 0 : static_cast<uint32_t>(given.max_to_keep);
   return wanted;
 }
 
@@ -207,6 +206,7 @@ dtf_code dtf_supervisor_run(dtf_supervisor* supervisor, const dtf_feed* feeds, s
     std::fill(values, values + fetch_count, nullptr);
     auto got = supervisor->supervisor.run(fed, fetched, also);
     *recovered = got ? 0 : 1;
+    DTF_CHECK(!got || got->size() == fetch_count);
     if (got) dtf::api::giveValues(*std::move(got), values);
   });
 }

@@ -87,8 +87,8 @@ void checkReplicas(const SyncReplicas& replicas) {
         "replicas_to_aggregate is {} and total_num_replicas {}; both are from 1 to {}",
         replicas.replicas_to_aggregate, replicas.total_num_replicas, graph::kReplicasMax));
   if (replicas.rank < 0 || replicas.rank >= replicas.total_num_replicas)
-    refuseGraph(fmt::format("rank {} is none of the {} replicas, which count from 0",
-                            replicas.rank, replicas.total_num_replicas));
+    refuseGraph(fmt::format("rank {} is none of the {} replicas, which count from 0", replicas.rank,
+                            replicas.total_num_replicas));
 }
 
 // Adds the nodes of one call of minimize().

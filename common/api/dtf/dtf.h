@@ -319,6 +319,4 @@ dtf_code dtf_model_restore(const dtf_model* model, const char* prefix, dtf_sessi
 }
 #endif
 
-#include "training.h"
-
 #endif
