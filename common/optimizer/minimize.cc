@@ -311,7 +311,7 @@ class Minimizer {
 
   Output addSlot(Output variable, uint32_t slot) {
     const Node of = graph_.node(variable.node);  // a copy: adding a node moves the original
-    const std::string suffix = "/" + slotName(spec_, slot);
+    const std::string suffix = std::string("/").append(slotName(spec_, slot));
     const std::string& shared = of.attribute<std::string>("shared_name");
     Attributes attributes = {{"shape", of.outputs[0].shape},
                              {"initializer", slotInitializer(of, slot)},
