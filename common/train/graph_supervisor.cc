@@ -146,7 +146,7 @@ void GraphSupervisor::recover() {
 }
 
 void GraphSupervisor::giveUp(const std::string& missing) const {
-  throw Error(ErrorCode::kDeadline, fmt::format("{} has waited for {:.0f} s: {}", options_.task,
+  throw Error(ErrorCode::kDeadline, fmt::format("{} has waited for {:g} s: {}", options_.task,
                                                 toSeconds(options_.wait_max), missing));
 }
 

@@ -79,9 +79,11 @@ TEST_F(GraphSupervisorTest, TheChiefInitialisesSavesAndGoesOnFromThere) {
 
 TEST_F(GraphSupervisorTest, OthersWaitForTheChiefByName) {
   GraphSupervisor other(disk_, options(false));
-  EXPECT_THAT(errorText([&] { other.prepare(graph_, open(), false); }),
-              AllOf(HasSubstr("worker/1 has waited for"),
-                    HasSubstr("waiting for worker/0 to initialise 'w', 'w/Adam'")));
+  EXPECT_THAT(
+      errorText([&] { other.prepare(graph_, open(), false); }),
+      AllOf(
+          HasSubstr("worker/1 has waited for 0.05 s"),
+          HasSubstr("waiting for worker/0 to initialise 'w', 'global_step', 'w/Adam' and 1 more")));
   GraphSupervisor chief(disk_, options(true));
   chief.prepare(graph_, open(), false);
   other.prepare(graph_, open(), false);
