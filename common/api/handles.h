@@ -31,7 +31,7 @@ struct dtf_node {
 namespace dtf::engine {
 struct Feed;
 class Session;
-}
+}  // namespace dtf::engine
 
 namespace dtf::api {
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "common/api/dtf/training.h"
 #include "common/api/guarded.h"
 #include "common/api/handles.h"
 #include "common/optimizer/optimizer_text.h"

@@ -61,6 +61,7 @@ dtf::engine::Session& dtf::api::sessionOf(dtf_session& session) {
 
 dtf_session* dtf::api::openSession(const graph::Graph& graph, const char* const* targets,
                                    size_t count, const dtf_session_options* options) {
+  DTF_CHECK(count == 0 || targets != nullptr);
   const dtf_session_options wanted = optionsOf(options, "dtf_session_options");
   quietLog();
   const engine::SessionOptions how{.soft_placement = wanted.soft_placement != 0};
@@ -84,12 +85,14 @@ dtf_session* dtf::api::openSession(const graph::Graph& graph, const char* const*
 }
 
 std::vector<dtf::engine::Feed> dtf::api::feedsOf(const dtf_feed* feeds, size_t count) {
+  DTF_CHECK(count == 0 || feeds != nullptr);
   std::vector<engine::Feed> fed;
   for (size_t i = 0; i < count; ++i) fed.push_back({feeds[i].tensor, &feeds[i].value->tensor});
   return fed;
 }
 
 void dtf::api::giveValues(std::vector<Tensor> got, dtf_tensor** values) {
+  DTF_CHECK(got.empty() || values != nullptr);
   std::vector<std::unique_ptr<dtf_tensor>> made;
   for (Tensor& tensor : got)
     made.push_back(std::make_unique<dtf_tensor>(dtf_tensor{std::move(tensor)}));

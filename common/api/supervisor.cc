@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/api/dtf/training.h"
 #include "common/api/guarded.h"
 #include "common/api/handles.h"
 #include "common/base/error.h"
@@ -18,7 +19,7 @@ namespace {
 
 // A step that waits for others ends at this time after a signal, so that the checkpoint is written
 // before whoever sent it kills the process.
-constexpr auto kStopGrace = std::chrono::seconds(20);
+constexpr auto kStopGrace = std::chrono::seconds(5);
 constexpr auto kSignalPoll = std::chrono::milliseconds(100);
 
 std::atomic<int> signalled{0};
@@ -205,6 +206,7 @@ dtf_code dtf_supervisor_run(dtf_supervisor* supervisor, const dtf_feed* feeds, s
     std::fill(values, values + fetch_count, nullptr);
     auto got = supervisor->supervisor.run(fed, fetched, also);
     *recovered = got ? 0 : 1;
+    DTF_CHECK(!got || got->size() == fetch_count);
     if (got) dtf::api::giveValues(*std::move(got), values);
   });
 }

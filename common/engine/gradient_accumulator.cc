@@ -20,8 +20,8 @@ bool GradientAccumulator::apply(int64_t version, Gradient gradient, int64_t arri
   Gradients dropped;  // freed without the lock
   MutexLock lock(mutex_);
   const auto is_dead = [&](const std::shared_ptr<const Gradient>& old) {
-    const bool is_left = old->rank == gradient.rank && old->ticket > arrived &&
-                         old->ticket < gradient.ticket;
+    const bool is_left =
+        old->rank == gradient.rank && old->ticket > arrived && old->ticket < gradient.ticket;
     return old->step != version || is_left;
   };
   const auto dead = std::stable_partition(gradients_.begin(), gradients_.end(),
@@ -45,9 +45,10 @@ GradientAccumulator::Gradients GradientAccumulator::find(std::span<const int64_t
                                  [&](const auto& each) { return each->ticket == ticket; });
     if (at == gradients_.end())
       throw Error(ErrorCode::kUnavailable,
-                  "the variable '" + name_ + "' lacks a gradient of the step: its value was set "
-                                             "meanwhile, or its task was started again; restore a "
-                                             "checkpoint");
+                  "the variable '" + name_ +
+                      "' lacks a gradient of the step: its value was set "
+                      "meanwhile, or its task was started again; restore a "
+                      "checkpoint");
     found.push_back(*at);
   }
   return found;

@@ -28,10 +28,10 @@ class GradientAccumulator {
  public:
   struct Gradient {
     int64_t rank = 0;
-    int64_t ticket = 0;   // never given twice
-    int64_t step = 0;     // the version of the variable that it was computed from
-    Tensor values;        // dense, or a row for each index
-    Tensor indices;       // of rows; else it has no bytes
+    int64_t ticket = 0;  // never given twice
+    int64_t step = 0;    // the version of the variable that it was computed from
+    Tensor values;       // dense, or a row for each index
+    Tensor indices;      // of rows; else it has no bytes
     bool is_sparse = false;
     ByteBudget::Share share{};
   };

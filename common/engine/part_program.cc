@@ -130,10 +130,10 @@ Awaited::Wait PartProgram::start(size_t piece, PartInputs& inputs, FifoQueue::Do
   std::vector<Bytes> values;
   for (const Source& input : sources) values.push_back(bytesOf(input, inputs));
   const Awaited::Wait wait =
-      program.queue ? program.queue->act.start(*inputs.queues[program.queue->queue], values,
-                                               std::move(done))
-                    : program.replicas->act.start(*inputs.variables[program.replicas->global_step],
-                                                  values, std::move(done));
+      program.queue
+          ? program.queue->act.start(*inputs.queues[program.queue->queue], values, std::move(done))
+          : program.replicas->act.start(*inputs.variables[program.replicas->global_step], values,
+                                        std::move(done));
   release(program, inputs);
   return wait;
 }

@@ -148,7 +148,8 @@ class ApplyAccumulatedAct final : public HostAct {
   void wantFit(const GradientAccumulator::Gradient& gradient) const {
     const Shape& shape = update_.variable().shape;
     const int64_t rows = gradient.indices.shape().elements();
-    const int64_t row = shape.rank() == 0 || shape.dim(0) == 0 ? 0 : shape.elements() / shape.dim(0);
+    const int64_t row =
+        shape.rank() == 0 || shape.dim(0) == 0 ? 0 : shape.elements() / shape.dim(0);
     const bool fits = gradient.is_sparse == is_sparse_ &&
                       (is_sparse_ ? gradient.values.shape().elements() == rows * row
                                   : gradient.values.shape() == shape);
@@ -194,8 +195,7 @@ Awaited::Wait ArriveAct::start(Variable& global_step, std::span<const Bytes> inp
   std::vector<int64_t> steps;
   for (const Bytes& step : inputs.subspan(1)) steps.push_back(numberIn(step));
   return global_step.barrier().arrive(
-      global_step,
-      {rank_, numberIn(inputs[0]), steps, replicas_to_aggregate_, total_num_replicas_},
+      global_step, {rank_, numberIn(inputs[0]), steps, replicas_to_aggregate_, total_num_replicas_},
       std::move(done));
 }
 

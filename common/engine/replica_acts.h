@@ -1,7 +1,7 @@
 #pragma once
 
-// The acts of synchronous replicas (graph/standard_sync_ops.cc): tickets, gradients that wait beside
-// their variable, the arrival at the barrier of the global step, and the step itself.
+// The acts of synchronous replicas (graph/standard_sync_ops.cc): tickets, gradients that wait
+// beside their variable, the arrival at the barrier of the global step, and the step itself.
 
 #include <cstdint>
 #include <memory>

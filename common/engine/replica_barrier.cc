@@ -20,8 +20,8 @@ Tensor counterTensor(int64_t value) {
 
 }  // namespace
 
-// Tickets of a process never repeat those of a process before it, whose gradients other tasks may
-// still have.
+// A process never repeats a ticket of a process before it: other tasks may still have its
+// gradients.
 ReplicaBarrier::ReplicaBarrier(std::string name)
     : name_(std::move(name)),
       last_ticket_(static_cast<int64_t>(Incarnation::ofNow().ticks() << Incarnation::kTicksShift)) {
@@ -55,9 +55,9 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
   {
     MutexLock lock(mutex_);
     if (finished_)
-      throw Error(ErrorCode::kOutOfRange,
-                  "the training by '" + name_ + "' is finished: no gradient is taken any more; set "
-                                                "or initialise it to train again");
+      throw Error(ErrorCode::kOutOfRange, "the training by '" + name_ +
+                                              "' is finished: no gradient is taken any more; set "
+                                              "or initialise it to train again");
     const int64_t step = counterValue(global_step);
     wantSameReplicas(arrival);
     if (isStale(step, arrival)) {
@@ -67,8 +67,8 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
         throw Error(ErrorCode::kUnavailable, "too many steps wait at '" + name_ + "' already");
       const int64_t missing = shareOf(arrival) - arrivedOf(arrival.rank);
       const bool counts = missing > 0;
-      const bool decides = std::cmp_greater_equal(arrived_.size() + (counts ? 1 : 0),
-                                                  arrival.replicas_to_aggregate);
+      const bool decides =
+          std::cmp_greater_equal(arrived_.size() + (counts ? 1 : 0), arrival.replicas_to_aggregate);
       if (decides) count(global_step, step);
       replicas_to_aggregate_ = arrival.replicas_to_aggregate;
       total_ = arrival.total_num_replicas;
@@ -98,12 +98,12 @@ void ReplicaBarrier::wantSameReplicas(const Arrival& arrival) const {
   if (arrival.replicas_to_aggregate == replicas_to_aggregate_ &&
       arrival.total_num_replicas == total_)
     return;
-  throw Error(ErrorCode::kBadConfig,
-              "rank " + std::to_string(arrival.rank) + " aggregates " +
-                  std::to_string(arrival.replicas_to_aggregate) + " of " +
-                  std::to_string(arrival.total_num_replicas) + " replicas, but others at '" +
-                  name_ + "' aggregate " + std::to_string(replicas_to_aggregate_) + " of " +
-                  std::to_string(total_));
+  throw Error(ErrorCode::kBadConfig, "rank " + std::to_string(arrival.rank) + " aggregates " +
+                                         std::to_string(arrival.replicas_to_aggregate) + " of " +
+                                         std::to_string(arrival.total_num_replicas) +
+                                         " replicas, but others at '" + name_ + "' aggregate " +
+                                         std::to_string(replicas_to_aggregate_) + " of " +
+                                         std::to_string(total_));
 }
 
 void ReplicaBarrier::follow(const Variable& global_step) {
@@ -134,8 +134,8 @@ FifoQueue::Outcome ReplicaBarrier::staleOutcome(int64_t step, const Arrival& arr
   for (const int64_t local : arrival.local_steps)
     if (local > step || (local >= 0 && local < step && last_.step < 0))
       return Error(ErrorCode::kUnavailable,
-                   "a variable has taken " + std::to_string(local) + " steps, but the global step '" +
-                       name_ + "' is " + std::to_string(step) +
+                   "a variable has taken " + std::to_string(local) +
+                       " steps, but the global step '" + name_ + "' is " + std::to_string(step) +
                        ": its task was started again, or values of two checkpoints are mixed; "
                        "restore a checkpoint");
   const auto replicas = static_cast<size_t>(arrival.replicas_to_aggregate);

@@ -32,8 +32,8 @@ class Variable;
 // once, in any thread, without a lock.
 // Blocks: never.
 // Errors: by callback: kOutOfRange after finish(), kUnavailable after reset(), and if the local
-// steps fit neither the current step nor the last; kBadConfig for other numbers of replicas than
-// those of the clients before.
+// steps fit neither the current step nor the last; kBadConfig if its numbers of replicas differ
+// from what the clients before have.
 class ReplicaBarrier final : public Awaited {
  public:
   struct Arrival {

@@ -23,8 +23,8 @@ class ReplicaBarrier;
 // A reader holds the value that it has read. An assignment changes the value in place if no reader
 // holds it; otherwise it writes a new value and leaves the old one to its holders. So no thread
 // waits, and no reader sees half of an assignment.
-// Owns: its value; with synchronous replicas, also the gradients that wait beside it, or the barrier
-// of the global step. Borrows: nothing.
+// Owns: its value; with synchronous replicas, also the gradients that wait beside it, or the
+// barrier of the global step. Borrows: nothing.
 // Threads: read() and change() only while the variable's device computes nothing else
 // (DeviceQueue), so that they never overlap; the rest is thread-safe. Results of read() may be held
 // and dropped in any thread.

@@ -190,23 +190,22 @@ bool appliesGradient(const Node& node) {
 }
 
 bool actsOnVariable(const Node& node) {
-  static constexpr std::array<std::string_view, 16> kActions = {
-      "ReadVariable",
-      "Assign",
-      "AssignAdd",
-      "AssignSub",
-      "ScatterAdd",
-      "ScatterUpdate",
-      "ApplyOptimizer",
-      "ApplySparseOptimizer",
-      "InitializeVariable",
-      "IsVariableInitialized",
-      "SyncReplicasTicket",
-      "AccumulatorApplyGradient",
-      "SparseAccumulatorApplyGradient",
-      kArriveOp,
-      "ApplyAccumulated",
-      "SyncReplicasFinish"};
+  static constexpr std::array<std::string_view, 16> kActions = {"ReadVariable",
+                                                                "Assign",
+                                                                "AssignAdd",
+                                                                "AssignSub",
+                                                                "ScatterAdd",
+                                                                "ScatterUpdate",
+                                                                "ApplyOptimizer",
+                                                                "ApplySparseOptimizer",
+                                                                "InitializeVariable",
+                                                                "IsVariableInitialized",
+                                                                "SyncReplicasTicket",
+                                                                "AccumulatorApplyGradient",
+                                                                "SparseAccumulatorApplyGradient",
+                                                                kArriveOp,
+                                                                "ApplyAccumulated",
+                                                                "SyncReplicasFinish"};
   return std::find(kActions.begin(), kActions.end(), node.op) != kActions.end();
 }
 

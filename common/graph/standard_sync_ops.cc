@@ -75,8 +75,8 @@ Specs inferSparseAccumulate(std::span<const TensorSpec> inputs, const Attributes
 
 Specs inferArrive(std::span<const TensorSpec> inputs, const Attributes& attributes) {
   if (inputs.size() < 3)
-    throw Error(ErrorCode::kBadConfig, "takes at least 3 inputs, got " +
-                                           std::to_string(inputs.size()));
+    throw Error(ErrorCode::kBadConfig,
+                "takes at least 3 inputs, got " + std::to_string(inputs.size()));
   wantSpec(inputs[0], "global step", kCounter);
   wantSpec(inputs[1], "ticket", kTicket);
   for (const TensorSpec& step : inputs.subspan(2)) wantSpec(step, "local step", kCounter);
@@ -97,8 +97,8 @@ Specs inferArrive(std::span<const TensorSpec> inputs, const Attributes& attribut
 
 Specs inferApplyAccumulated(std::span<const TensorSpec> inputs, const Attributes&) {
   if (inputs.size() < 3)
-    throw Error(ErrorCode::kBadConfig, "takes at least 3 inputs, got " +
-                                           std::to_string(inputs.size()));
+    throw Error(ErrorCode::kBadConfig,
+                "takes at least 3 inputs, got " + std::to_string(inputs.size()));
   wantFloat(inputs[0], "variable");
   for (size_t i = 1; i + 2 < inputs.size(); ++i)
     wantSame(inputs[0], "variable", inputs[i], ("slot " + std::to_string(i - 1)).c_str());

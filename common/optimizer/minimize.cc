@@ -87,8 +87,8 @@ void checkReplicas(const SyncReplicas& replicas) {
         "replicas_to_aggregate is {} and total_num_replicas {}; both are from 1 to {}",
         replicas.replicas_to_aggregate, replicas.total_num_replicas, graph::kReplicasMax));
   if (replicas.rank < 0 || replicas.rank >= replicas.total_num_replicas)
-    refuseGraph(fmt::format("rank {} is none of the {} replicas, which count from 0",
-                            replicas.rank, replicas.total_num_replicas));
+    refuseGraph(fmt::format("rank {} is none of the {} replicas, which count from 0", replicas.rank,
+                            replicas.total_num_replicas));
 }
 
 // Adds the nodes of one call of minimize().
@@ -311,7 +311,7 @@ class Minimizer {
 
   Output addSlot(Output variable, uint32_t slot) {
     const Node of = graph_.node(variable.node);  // a copy: adding a node moves the original
-    const std::string suffix = "/" + slotName(spec_, slot);
+    const std::string suffix = std::string("/").append(slotName(spec_, slot));
     const std::string& shared = of.attribute<std::string>("shared_name");
     Attributes attributes = {{"shape", of.outputs[0].shape},
                              {"initializer", slotInitializer(of, slot)},

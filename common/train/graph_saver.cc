@@ -222,10 +222,11 @@ std::vector<Tensor> readOfOneStep(engine::Session& session, const std::vector<st
     mixed = fmt::format("'{}' is {}, but '{}' is {}", steps.begin()->second, steps.begin()->first,
                         steps.rbegin()->second, steps.rbegin()->first);
   }
-  throw Error(ErrorCode::kUnavailable,
-              fmt::format("the variables were of two steps in {} tries to save them ({}): save while "
-                          "no other client takes a step",
-                          kTriesMax, mixed));
+  throw Error(
+      ErrorCode::kUnavailable,
+      fmt::format("the variables were of two steps in {} tries to save them ({}): save while "
+                  "no other client takes a step",
+                  kTriesMax, mixed));
 }
 
 }  // namespace

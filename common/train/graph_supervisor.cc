@@ -41,9 +41,7 @@ std::string withoutIndex(const std::string& tensor) {
 }  // namespace
 
 GraphSupervisor::GraphSupervisor(FileSystem& file_system, GraphSupervisorOptions options)
-    : file_system_(file_system),
-      options_(std::move(options)),
-      saver_(file_system, options_.saver) {
+    : file_system_(file_system), options_(std::move(options)), saver_(file_system, options_.saver) {
   if (options_.is_chief && options_.log_dir.empty())
     throw Error(ErrorCode::kUsage,
                 "the chief's supervisor has no log_dir: name the folder of its checkpoints");
@@ -70,8 +68,7 @@ void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_loca
   open_ = std::move(open);
   is_local_ = is_local;
   const graph::Node* const counter = graph.find(options_.saver.global_step);
-  if (counter == nullptr || counter->op != "Variable" ||
-      counter->outputs[0].dtype != DType::kInt64)
+  if (counter == nullptr || counter->op != "Variable" || counter->outputs[0].dtype != DType::kInt64)
     throw Error(ErrorCode::kBadConfig, "the graph has no counter '" + options_.saver.global_step +
                                            "', an int64 variable: minimize a loss first, or name "
                                            "the counter in the options");
@@ -149,7 +146,7 @@ void GraphSupervisor::recover() {
 }
 
 void GraphSupervisor::giveUp(const std::string& missing) const {
-  throw Error(ErrorCode::kDeadline, fmt::format("{} has waited for {:.0f} s: {}", options_.task,
+  throw Error(ErrorCode::kDeadline, fmt::format("{} has waited for {:g} s: {}", options_.task,
                                                 toSeconds(options_.wait_max), missing));
 }
 
@@ -170,9 +167,9 @@ bool GraphSupervisor::tryReady(std::string& missing) {
     initialiseModel();
     return true;
   }
-  missing = without.empty() ? "waiting for " + options_.chief + " to mark the model as ready"
-                            : fmt::format("waiting for {} to initialise {}", options_.chief,
-                                          listed(without));
+  missing = without.empty()
+                ? "waiting for " + options_.chief + " to mark the model as ready"
+                : fmt::format("waiting for {} to initialise {}", options_.chief, listed(without));
   if (mark != 0 && !is_own)
     missing += "; the tasks have the model of another log_dir than " + options_.log_dir.string();
   return false;
@@ -190,7 +187,7 @@ void GraphSupervisor::initialiseModel() {
   setReady(runNumber());
 }
 
-// Without a value, an error's code is that of a wrong graph.
+// A variable without a value and a wrong graph have the same error code.
 bool GraphSupervisor::isLost(const Error& error) {
   if (is_local_) return false;
   if (error.code() == ErrorCode::kUnavailable) return true;

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """The example sync_replicas: two workers, two ps, and each of them killed. Usage: sync_replicas_test.py BUILD PROGRAM
 
 The batch follows from the global step and the rank, so every run ends with the bits of the
@@ -108,8 +109,8 @@ def wait_for_checkpoint(cluster, beyond=0):
     """Waits for a checkpoint of a step after `beyond`; returns its step."""
     deadline = time.monotonic() + WITHIN
     while True:
-        steps = [int(each.name.split("-")[1]) for each in (cluster.folder / "log/checkpoints").glob("step-*")
-                 if (each / "manifest.json").exists() or any(each.iterdir())]
+        names = [re.fullmatch(r"step-(\d+)", each.name) for each in (cluster.folder / "log/checkpoints").glob("step-*")]
+        steps = [int(name[1]) for name in names if name]
         if steps and max(steps) > beyond:
             return max(steps)
         assert time.monotonic() < deadline, "\n".join(text_of(each) for each in cluster.started)

@@ -9,7 +9,6 @@ WITHOUT_REASON = 0
 # (pattern of re.fullmatch, the test, which must exist, and the reason)
 TESTED_IN = [
     (r"common/api/examples/\w+\.cc", "tests/e2e/examples_test.cc", "programs for readers: the test runs each to its end"),
-    (r"common/api/guarded\.cc", "tests/unit/api/tensor_test.cc", "hidden in libdtf, whose tests see its own functions alone"),
     (r"common/net/frame_reader_io\.cc", "tests/unit/net/frame_reader_test.cc", "the rest of FrameReader: one class in two files"),
     (r"common/net/frame_writer_io\.cc", "tests/unit/net/frame_writer_test.cc", "the rest of FrameWriter: one class in two files"),
     (r"common/net/(frame_link|tls_greeting)\.cc", "tests/unit/net/tls_session_test.cc", "TLS needs both of its ends"),

@@ -282,6 +282,5 @@ dtf_code dtf_model_restore(const dtf_model* model, const char* prefix, dtf_sessi
 
 #include "c_dataset.h"
 #include "c_server.h"
-#include "training.h"
 
 #endif

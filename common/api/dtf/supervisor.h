@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "session.h"
+#include "training.h"
 
 namespace dtf {
 inline namespace v1 {
@@ -48,7 +49,8 @@ struct RunResult {
 
 // Threads: one at a time; requestStop(), abort() and shouldStop() from any.
 // Blocks: on the tasks, on the disk, and for wait_seconds at most while it waits for others.
-// Errors: as dtf_supervisor_prepare() and dtf_supervisor_run() in <dtf/dtf.h>.
+// Errors: as dtf_supervisor_prepare() and dtf_supervisor_run() in
+// <dtf/training.h>.
 class Supervisor {
  public:
   explicit Supervisor(const SupervisorOptions& options = {}) {
@@ -79,8 +81,7 @@ class Supervisor {
   void prepareOrWaitForSession(const Graph& graph, const std::vector<std::string>& targets = {},
                                const dtf_session_options& options = Session::defaults()) {
     const std::vector<const char*> texts = textsOf(targets);
-    check(
-        dtf_supervisor_prepare(handle_.get(), graph.get(), texts.data(), texts.size(), &options));
+    check(dtf_supervisor_prepare(handle_.get(), graph.get(), texts.data(), texts.size(), &options));
   }
 
   // Runs a step as Session::run(); saves and writes summaries when they are due.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "graph.h"
+#include "training.h"
 
 namespace dtf {
 inline namespace v1 {
@@ -24,14 +25,14 @@ struct SyncReplicasOptions {
 };
 
 struct SyncMinimized {
-  Output train;        // runs a step; its value, int64, is the global step after it
-  Output global_step;  // the counter, a variable
-  Output norm;         // with clip_by_global_norm, the norm before; else node -1
-  Output accepted;     // int64: 1 if the step has this client's gradient, 0 if it was late
+  Output train;         // runs a step; its value, int64, is the global step after it
+  Output global_step;   // the counter, a variable
+  Output norm;          // with clip_by_global_norm, the norm before; else node -1
+  Output accepted;      // int64: 1 if the step has this client's gradient, 0 if it was late
   int32_t finish = -1;  // a node to run at the end: no client waits any more
 };
 
-// Value type. Errors: as dtf_graph_sync_replicas() in <dtf/dtf.h>.
+// Value type. Errors: as dtf_graph_sync_replicas() in <dtf/training.h>.
 class SyncReplicas {
  public:
   SyncReplicas(Optimizer optimizer, SyncReplicasOptions options)

@@ -2,7 +2,7 @@
 #define DTF_TRAINING_H
 
 /* The part of the C interface for training by several clients: synchronous replicas, and a
- * supervisor that initialises, restores, saves and recovers. <dtf/dtf.h> includes it. */
+ * supervisor that initialises, restores, saves and recovers. All else is in <dtf/dtf.h>. */
 
 #include "dtf.h"
 
@@ -51,9 +51,9 @@ typedef struct dtf_supervisor_options {
                           the chief */
   uint64_t seed;       /* of dtf_session_initialize() */
   double save_seconds; /* between checkpoints; 0: 600; negative: only at the end */
-  double summary_seconds; /* between summaries; 0: 120; negative: none */
-  double wait_seconds; /* for the chief, and for a lost task to return; 0: 600 */
-  double poll_seconds; /* between two looks while waiting; 0: 1 */
+  double summary_seconds;       /* between summaries; 0: 120; negative: none */
+  double wait_seconds;          /* for the chief, and for a lost task to return; 0: 600 */
+  double poll_seconds;          /* between two looks while waiting; 0: 1 */
   const char* const* summaries; /* float32 scalars, written whenever a step fetches them */
   size_t summaries_count;
   const char* global_step; /* name of the counter of steps; NULL: "global_step" */

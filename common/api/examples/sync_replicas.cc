@@ -83,9 +83,8 @@ void run(int64_t rank, int64_t workers, int64_t steps, const std::string& log_di
   std::fflush(stdout);
   while (!supervisor.shouldStop() && step < steps) {
     const Batch batch = batchOf(step, rank);
-    const dtf::RunResult result =
-        supervisor.run({{"x", batch.xs}, {"y", batch.ys}},
-                       {graph.name(training.train), graph.name(loss)});
+    const dtf::RunResult result = supervisor.run({{"x", batch.xs}, {"y", batch.ys}},
+                                                 {graph.name(training.train), graph.name(loss)});
     if (result.recovered) {
       step = supervisor.globalStep();
       std::printf("worker %d goes on from step %d\n", static_cast<int>(rank),

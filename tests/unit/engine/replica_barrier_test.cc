@@ -33,20 +33,20 @@ class ReplicaBarrierTest : public ::testing::Test {
   int64_t ticket(int64_t rank) { return barrier().newTicket(rank).number; }
   Awaited::Wait arrive(Got& got, int64_t rank, int64_t ticket, std::vector<int64_t> steps,
                        int64_t aggregate = 2, int64_t total = 3) {
-    return barrier().arrive(counter_, {rank, ticket, steps, aggregate, total},
-                            [&got](FifoQueue::Outcome outcome) {
-                              EXPECT_FALSE(got.is_there);
-                              got.is_there = true;
-                              if (const Error* const error = std::get_if<Error>(&outcome)) {
-                                got.error = error->message();
-                                return;
-                              }
-                              const auto& all = std::get<FifoQueue::Elements>(outcome)[0].components;
-                              const auto numbers = all[0].as<int64_t>();
-                              got.decision.assign(numbers.begin(), numbers.end());
-                              got.accepted = all[1].as<int64_t>()[0];
-                              got.step = all[2].as<int64_t>()[0];
-                            });
+    return barrier().arrive(
+        counter_, {rank, ticket, steps, aggregate, total}, [&got](FifoQueue::Outcome outcome) {
+          EXPECT_FALSE(got.is_there);
+          got.is_there = true;
+          if (const Error* const error = std::get_if<Error>(&outcome)) {
+            got.error = error->message();
+            return;
+          }
+          const auto& all = std::get<FifoQueue::Elements>(outcome)[0].components;
+          const auto numbers = all[0].as<int64_t>();
+          got.decision.assign(numbers.begin(), numbers.end());
+          got.accepted = all[1].as<int64_t>()[0];
+          got.step = all[2].as<int64_t>()[0];
+        });
   }
 
   Variable counter_{"global_step", {DType::kInt64, {}}, ByteBudget::create(1 << 20, "ps/0")};
