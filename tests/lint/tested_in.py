@@ -16,7 +16,7 @@ TESTED_IN = [
      "one end of a transfer: the other end is a ps, a floor above"),
     (r"common/wire/session/(remote_step|remote_tasks|session_calls|task_link)\.cc", "tests/conformance/session_test.cc",
      "a master's calls: the suite has tasks that answer them"),
-    (r"common/serving/(part_server|part_service|served_part|served_session)\.cc", "tests/conformance/part_server_test.cc",
+    (r"common/serving/(part_service|served_part|served_session)\.cc", "tests/conformance/part_server_test.cc",
      "a task that serves: the suite has clients that ask it"),
     (r"common/host/(gradient_reader|replica_service)\.cc", "tests/conformance/rpc_exchange_client_test.cc",
      "a ps's end of connections: the suite has workers and ps that use them"),
