@@ -223,7 +223,7 @@ class TheClassicProgram(unittest.TestCase):
     def trained(self, of_ps, of_workers, *more):
         """Returns the output of both workers."""
         ports = free_ports(4)
-        workers = [self.start(of_workers, "worker", index, ports, "--train_steps=200", *more) for index in (1, 0)]
+        workers = [self.start(of_workers, "worker", index, ports, "--train_steps=400", *more) for index in (1, 0)]
         servers = [self.start(of_ps, "ps", index, ports) for index in (0, 1)]
         outputs = [worker.communicate(timeout=PATIENCE) for worker in workers]
         self.assertEqual([worker.returncode for worker in workers], [0, 0], outputs)
@@ -234,8 +234,8 @@ class TheClassicProgram(unittest.TestCase):
             self.assertTrue(out, "the reason is printed")
         self.assertRegex(outputs[0][0], r"worker/1: step \d+: loss")
         accuracy = float(re.search(r"accuracy on 2000 digits: (\S+)", outputs[1][0]).group(1))
-        self.assertGreater(accuracy, 0.9)
-        self.assertGreaterEqual(dtf.load_checkpoint(f"{self.folder}/{LOG_DIR}/checkpoints").step, 200)
+        self.assertGreater(accuracy, 0.85)
+        self.assertGreaterEqual(dtf.load_checkpoint(f"{self.folder}/{LOG_DIR}/checkpoints").step, 400)
 
     def test_in_python_in_async_and_in_sync(self):
         program = [sys.executable, str(EXAMPLES / "mnist_dist.py")]
