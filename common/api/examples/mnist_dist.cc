@@ -135,6 +135,7 @@ void train(const dtf::ClusterSpec& cluster, const dtf::Server& server, const Fla
                               .log_dir = flags.at("log_dir"),
                               .seed = 1,
                               .summary_seconds = 5,
+                              .poll_seconds = 0.1,
                               .summaries = {fetches[1], fetches[2]},
                               .handle_signals = true});
   dtf::DatasetOptions share;

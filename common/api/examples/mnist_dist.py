@@ -69,7 +69,8 @@ def main(flag):
 
     # 10. and 11. the supervisor saves, restores, and writes the summaries
     supervisor = dtf.Supervisor(graph, is_chief=is_chief, task=f"worker/{flag.task_index}", log_dir=flag.log_dir, seed=1,
-                                summaries=[loss, accuracy], summary_seconds=5, global_step=global_step, handle_signals=True)
+                                summaries=[loss, accuracy], summary_seconds=5, poll_seconds=0.1, global_step=global_step,
+                                handle_signals=True)
     data = dtf.Dataset(settings(flag.data_dir), rank=flag.task_index, of=workers)
     with supervisor.managed_session(server.target, connect_seconds=60) as session:
         step = session.global_step()
