@@ -12,7 +12,6 @@
 #include <string>
 
 #include "common/base/call_log.h"
-#include "common/base/check.h"
 #include "common/base/core_files.h"
 #include "common/base/host_limits.h"
 #include "common/base/log.h"
@@ -22,10 +21,8 @@
 #include "common/base/service_manager.h"
 #include "common/base/stderr_sink.h"
 #include "common/base/text.h"
-#include "common/cluster/address.h"
 #include "common/net/error_bridge.h"
 #include "common/net/tls_keys.h"
-#include "common/yaml/error_at.h"
 #include "common/yaml/sent_files.h"
 #include "daemons/restart_note.h"
 
@@ -34,7 +31,6 @@ namespace dtf::daemons {
 namespace {
 constexpr size_t kNoticeMessageMax =
     16384;  // the launcher drops lines above 64 KiB; the log is complete
-constexpr Duration kSameRequestWithin = std::chrono::seconds(2);
 
 // Waits for stderr only as long as the log does.
 void printLast(const std::string& text) {
@@ -177,61 +173,6 @@ std::optional<Fd> inheritedListener() {
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   ::unsetenv("DTF_LISTEN_FD");
   return Fd(fd);
-}
-
-std::unique_ptr<net::Listener> listen(net::Reactor& reactor, const cluster::TaskOptions& options,
-                                      const net::Credentials& credentials,
-                                      std::optional<Fd> inherited,
-                                      net::Listener::OnConnection on_connection) {
-  const net::ListenerOptions limits{.credentials = credentials};
-  if (inherited)
-    return std::make_unique<net::Listener>(reactor.port, std::move(*inherited),
-                                           std::move(on_connection), limits);
-  const cluster::ClusterSpec& cluster = options.job.cluster;
-  const cluster::TaskSpec& task = cluster.tasks(options.task.job).at(options.task.index);
-  if (task.address.port == 0)
-    throw Error(ErrorCode::kBadConfig,
-                "the address " + task.address.str() +
-                    " has an automatic port, which only dtf-launch can choose: give a number");
-  auto listener = std::make_unique<net::Listener>(
-      reactor.port, task.address.host, task.address.port, std::move(on_connection), limits);
-  if (credentials.keys() == nullptr)
-    checkReach(listener->address(), options);  // no client is accepted before: that takes the loop
-  return listener;
-}
-
-// A host name is checked once it is resolved.
-void checkReach(const std::string& address, const cluster::TaskOptions& options,
-                std::string (*refusal)(std::string_view)) {
-  cluster::Address bound;
-  const std::string wrong = cluster::parseAddress(address, bound);
-  DTF_CHECK_MSG(wrong.empty(), address);
-  const cluster::ClusterSpec& cluster = options.job.cluster;
-  if (!cluster.insecure && !cluster::isLoopback(bound.host))
-    throw yaml::ErrorAt(ErrorCode::kBadConfig,
-                        cluster.tasks(options.task.job).at(options.task.index).mark,
-                        refusal(address));
-}
-
-SignalExit::SignalExit(net::Reactor& reactor, std::function<void(int)> on_signal)
-    : signals_(reactor.ioc, SIGTERM, SIGINT), on_signal_(std::move(on_signal)) {
-  arm();
-}
-
-void SignalExit::arm() {
-  signals_.async_wait([this](const net::error_code& error, int number) {
-    if (error) return;
-    if (!isSameRequest(number)) on_signal_(number);
-    arm();
-  });
-}
-
-bool SignalExit::isSameRequest(int number) {
-  if (number != SIGTERM) return false;
-  const TimePoint now = clock_.now();
-  if (terminated_ && now < *terminated_ + kSameRequestWithin) return true;
-  terminated_ = now;
-  return false;
 }
 
 }  // namespace dtf::daemons

@@ -8,7 +8,7 @@
 #include "common/base/log.h"
 #include "common/base/process_metrics.h"
 #include "common/net/damage.h"
-#include "daemons/daemon.h"
+#include "common/serving/task_listener.h"
 #include "daemons/status_page.h"
 
 namespace dtf::daemons {
@@ -51,7 +51,9 @@ std::unique_ptr<net::HttpServer> listenForHttp(net::IoThread& thread,
     throw Error(error.code(),
                 error.message() + "; it is to have this task's metrics (metrics.port)");
   }
-  if (limits.keys == nullptr) checkReach(server->address(), options, cluster::refusalToShow);
+  if (limits.keys == nullptr)
+    serving::checkReach(server->address(), options.job.cluster, options.task,
+                        cluster::refusalToShow);
   return server;
 }
 

@@ -3,82 +3,29 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/base/cores.h"
-#include "common/base/host_memory.h"
 #include "common/base/isa.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/text.h"
-#include "common/net/message_stream.h"
-#include "common/net/socket_options.h"
-#include "common/runtime/convolution_ways.h"
+#include "common/serving/task_listener.h"
 
 namespace dtf::daemons {
 
-namespace {
-
-int threadsOf(const cluster::TaskOptions& task) {
-  if (task.task.job == JobKind::kPs) return availableCores();
-  return cluster::computeThreads(task.job.cluster, task.task.index, availableCores());
-}
-
-// Each device gets its share of the threads, as in a worker that trains.
-ComputingDevices makeDevices(const cluster::TaskOptions& task) {
-  const std::vector<std::string> names =
-      cluster::devicesOf(task.job.cluster.tasks(task.task.job).at(task.task.index));
-  const int threads = runtime::threadsOfEach(threadsOf(task), names.size());
-  ComputingDevices devices;
-  for (const std::string& name : names)
-    devices.push_back(
-        std::make_unique<runtime::ComputingDevice>(name, threads, runtime::tableRule()));
-  return devices;
-}
-
-std::vector<engine::SessionDevice> sessionDevices(TaskId task, const ComputingDevices& devices) {
-  std::vector<engine::SessionDevice> named;
-  for (const auto& each : devices)
-    named.push_back({runtime::fullName(task, std::string(each->device->name())), each->device.get(),
-                     &each->kernels});
-  return named;
-}
-
-std::vector<cluster::Address> addressesOf(const std::vector<cluster::TaskSpec>& tasks) {
-  std::vector<cluster::Address> addresses;
-  for (const cluster::TaskSpec& task : tasks) addresses.push_back(task.address);
-  return addresses;
-}
-
-// The task's share of three quarters of the host's memory, among the cluster's tasks on this host.
-// The file cache, other programs and uncounted memory take the rest.
-ServeLimits limitsOfHost(const cluster::TaskOptions& task) {
-  ServeLimits limits;
-  const auto tasks = static_cast<uint64_t>(cluster::tasksBeside(task.job.cluster, task.task));
-  if (const uint64_t total = hostMemory().total; total > 0) limits.bytes = total / 4 * 3 / tasks;
-  limits.rendezvous.bytes = std::min(limits.rendezvous.bytes, limits.bytes / 4);
-  return limits;
-}
-
-}  // namespace
-
 ServeProcess::ServeProcess(const cluster::TaskOptions& task, const net::Credentials& credentials,
                            std::optional<Fd> listening)
-    : devices_(makeDevices(task)),
+    : devices_(serving::makeDevices(task.job.cluster, task.task)),
       loop_(reactor_, credentials),
-      server_({.self = task.task,
-               .incarnation = Incarnation::ofNow(task.attempt),
-               .ps = addressesOf(task.job.cluster.ps),
-               .workers = addressesOf(task.job.cluster.worker),
-               .limits = limitsOfHost(task)},
-              loop_, sessionDevices(task.task, devices_)),
+      server_(serving::serverOptions(task.job.cluster, task.task, task.attempt), loop_,
+              serving::sessionDevices(task.task, devices_)),
       signals_(reactor_, [this](int number) { onSignal(number); }),
-      listener_(listen(reactor_, task, credentials, std::move(listening),
-                       [this](net::AcceptedSocket socket, net::ConnectionKind, std::string peer) {
-                         onSocket(std::move(socket), std::move(peer));
-                       })),
+      listener_(serving::listen(
+          reactor_, task.job.cluster, task.task, credentials, std::move(listening),
+          [this](net::AcceptedSocket socket, net::ConnectionKind, std::string peer) {
+            serving::serveSocket(reactor_, server_, std::move(socket), std::move(peer));
+          })),
       watch_(reactor_.timer, serviceManager(),
              [this]() -> kj::Promise<ServiceLook> { return look(); }),
       metrics_(serveMetrics(task, credentials, loop_,
@@ -112,14 +59,6 @@ void ServeProcess::onSignal(int number) {
   if (signal_ != 0) ::_exit(128 + number);
   signal_ = number;
   reactor_.stop();
-}
-
-void ServeProcess::onSocket(net::AcceptedSocket socket, std::string peer) {
-  const net::AsioEventPort::Io io(reactor_.port);
-  server_.serve(kj::heap<net::AsioMessageStream>(
-                    reactor_.port, net::adoptTransport(reactor_.ioc, std::move(socket)),
-                    net::kLimitsBeforeHello, server_.pool()),
-                std::move(peer));
 }
 
 }  // namespace dtf::daemons

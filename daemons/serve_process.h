@@ -5,18 +5,19 @@
 
 #include <memory>
 #include <optional>
-#include <vector>
 
+#include "common/base/file.h"
 #include "common/cluster/options.h"
-#include "common/runtime/computing_device.h"
-#include "daemons/daemon.h"
+#include "common/net/credentials.h"
+#include "common/net/listener.h"
+#include "common/net/reactor.h"
+#include "common/net/signal_exit.h"
+#include "common/serving/part_server.h"
+#include "common/serving/task_devices.h"
 #include "daemons/metrics_server.h"
-#include "daemons/part_server.h"
 #include "daemons/service_watch.h"
 
 namespace dtf::daemons {
-
-using ComputingDevices = std::vector<std::unique_ptr<runtime::ComputingDevice>>;
 
 // Owns: all of the task.
 // Threads: all calls on the thread of run(), which runs the loop.
@@ -33,15 +34,14 @@ class ServeProcess {
   int run();
 
  private:
-  void onSocket(net::AcceptedSocket socket, std::string peer);
   void onSignal(int number);
   ServiceLook look() const;
 
-  const ComputingDevices devices_;
+  const serving::ComputingDevices devices_;
   net::Reactor reactor_;
   net::ReactorLoop loop_;
-  PartServer server_;
-  SignalExit signals_;
+  serving::PartServer server_;
+  net::SignalExit signals_;
   std::unique_ptr<net::Listener> listener_;
   int signal_ = 0;
   ServiceWatch watch_;

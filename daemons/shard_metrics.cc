@@ -7,7 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/replication/epoch.h"
-#include "daemons/connection_metrics.h"
+#include "common/serving/connection_metrics.h"
 
 namespace dtf::daemons {
 
@@ -99,7 +99,8 @@ std::vector<Metric> metricsOf(const host::PsReport& report) {
       gauge("dtf_parameter_bytes",
             "Bytes of the parameters on this ps, without the optimizer's slots.",
             numberOf(report.elements * sizeof(float)))};
-  for (Metric& metric : connectionMetrics({{"control", report.control}, {"bulk", report.bulk}}))
+  for (Metric& metric :
+       serving::connectionMetrics({{"control", report.control}, {"bulk", report.bulk}}))
     metrics.push_back(std::move(metric));
   return metrics;
 }

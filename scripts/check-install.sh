@@ -63,6 +63,8 @@ for unit in "$place/installed$prefix"/lib/systemd/system/*.service; do
   [ -x "$place/installed$program" ] || { echo "error: $unit starts $program, which was not installed" >&2; exit 1; }
 done
 
+[ -n "$(find "$place/installed$prefix" -path '*-packages/dtf/__init__.py')" ] || { echo "error: the package for Python was not installed" >&2; exit 1; }
+
 # Programs need nothing but the installed files.
 export PKG_CONFIG_PATH=$(dirname "$(find "$place/installed" -name dtf.pc)") PKG_CONFIG_SYSROOT_DIR=$place/installed
 meson setup "$place/examples" common/api/examples >>"$place/log"

@@ -1,10 +1,13 @@
 #include "common/api/guarded.h"
 
+#include <algorithm>
+#include <mutex>
 #include <new>
 #include <string>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/log.h"
 
 namespace dtf::api {
 
@@ -37,6 +40,23 @@ dtf_code fail(const std::exception_ptr& error) noexcept {
   } catch (...) {
     return failed(DTF_INTERNAL, "an exception of an unknown kind");
   }
+}
+
+void quietLog() {
+  static std::once_flag once;
+  std::call_once(once, [] { log::init("", log::Level::kWarning); });
+}
+
+void giveText(const std::string& text, char* to, size_t room, size_t* bytes) {
+  if (bytes != nullptr) *bytes = text.size() + 1;
+  if (to != nullptr) std::memcpy(to, text.c_str(), std::min(room, text.size() + 1));
+}
+
+void refuseSize(const char* name, size_t given, size_t known) {
+  DTF_CHECK(name != nullptr && given != known);
+  throw Error(ErrorCode::kUsage, std::string(name) + ".size is " + std::to_string(given) +
+                                     ", not " + std::to_string(known) +
+                                     " or less: set it, or build with the headers of this libdtf");
 }
 
 }  // namespace dtf::api

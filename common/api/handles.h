@@ -29,8 +29,9 @@ struct dtf_node {
 };
 
 namespace dtf::engine {
+struct Feed;
 class Session;
-}
+}  // namespace dtf::engine
 
 namespace dtf::api {
 
@@ -43,5 +44,12 @@ graph::Output toOutput(dtf_output output);
 void checkHas(const graph::Graph& graph, dtf_output output);
 
 engine::Session& sessionOf(dtf_session& session);
+// As dtf_session_open(). The caller owns the session.
+dtf_session* openSession(const graph::Graph& graph, const char* const* targets, size_t count,
+                         const dtf_session_options* options);
+// Borrows the values.
+std::vector<engine::Feed> feedsOf(const dtf_feed* feeds, size_t count);
+// Gives a new tensor for each value.
+void giveValues(std::vector<Tensor> got, dtf_tensor** values);
 
 }  // namespace dtf::api

@@ -18,17 +18,9 @@ using dtf::api::guarded;
 
 namespace {
 
-// Reads options of any size: the program may be compiled for another version.
 dtf::train::GraphSaverOptions saverOptions(const dtf_saver_options* options) {
   dtf::train::GraphSaverOptions wanted;
-  if (options == nullptr) return wanted;
-  dtf_saver_options given{};
-  if (options->size < sizeof(options->size) || options->size > sizeof(given))
-    throw dtf::Error(dtf::ErrorCode::kUsage,
-                     "dtf_saver_options.size is " + std::to_string(options->size) + ", not " +
-                         std::to_string(sizeof(given)) +
-                         " or less: set it, or build with the headers of this libdtf");
-  std::memcpy(&given, options, options->size);
+  const dtf_saver_options given = dtf::api::optionsOf(options, "dtf_saver_options");
   if (given.job != nullptr) wanted.job = given.job;
   if (given.global_step != nullptr) wanted.global_step = given.global_step;
   if (given.max_to_keep < -1 || given.max_to_keep > UINT32_MAX)
@@ -48,11 +40,6 @@ std::filesystem::path pathOf(const char* text) {
                      "the path of the checkpoints is empty: name their folder, or '.' for the "
                      "working directory");
   return text;
-}
-
-void giveText(const std::string& text, char* to, size_t room, size_t* bytes) {
-  if (bytes != nullptr) *bytes = text.size() + 1;
-  if (to != nullptr) std::memcpy(to, text.c_str(), std::min(room, text.size() + 1));
 }
 
 }  // namespace
@@ -75,7 +62,7 @@ dtf_code dtf_saver_save(dtf_saver* saver, dtf_session* session, const char* fold
     const std::filesystem::path saved =
         saver->saver.save(dtf::api::sessionOf(*session), pathOf(folder), step);
     DTF_CHECK(!saved.empty());
-    giveText(saved.string(), path, room, bytes);
+    dtf::api::giveText(saved.string(), path, room, bytes);
   });
 }
 
@@ -91,6 +78,6 @@ dtf_code dtf_saver_latest(dtf_saver* saver, const char* folder, char* path, size
                           size_t* bytes) {
   return guarded([&] {
     const std::optional<std::filesystem::path> latest = saver->saver.latest(pathOf(folder));
-    giveText(latest ? latest->string() : std::string(), path, room, bytes);
+    dtf::api::giveText(latest ? latest->string() : std::string(), path, room, bytes);
   });
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -10,7 +9,6 @@
 #include "common/api/handles.h"
 #include "common/base/cores.h"
 #include "common/base/error.h"
-#include "common/base/log.h"
 #include "common/engine/local_tasks.h"
 #include "common/net/tls_keys.h"
 #include "common/runtime/cpu_device.h"
@@ -48,25 +46,6 @@ dtf::wire::RemoteTasksOptions remoteOptions(const char* const* targets, size_t c
   return options;
 }
 
-// Reads options of any size: the program may be compiled for another version.
-dtf_session_options optionsOf(const dtf_session_options* options) {
-  dtf_session_options wanted{};
-  if (options == nullptr) return wanted;
-  if (options->size < sizeof(options->size) || options->size > sizeof(wanted))
-    throw dtf::Error(dtf::ErrorCode::kUsage,
-                     "dtf_session_options.size is " + std::to_string(options->size) + ", not " +
-                         std::to_string(sizeof(wanted)) +
-                         " or less: set it, or build with the headers of this libdtf");
-  std::memcpy(&wanted, options, options->size);
-  return wanted;
-}
-
-// stderr belongs to the program: dtf only writes warnings and errors to it.
-void quietLog() {
-  static std::once_flag once;
-  std::call_once(once, [] { dtf::log::init("", dtf::log::Level::kWarning); });
-}
-
 }  // namespace
 
 struct dtf_session {
@@ -80,33 +59,49 @@ dtf::engine::Session& dtf::api::sessionOf(dtf_session& session) {
   return *session.session;
 }
 
+dtf_session* dtf::api::openSession(const graph::Graph& graph, const char* const* targets,
+                                   size_t count, const dtf_session_options* options) {
+  DTF_CHECK(count == 0 || targets != nullptr);
+  const dtf_session_options wanted = optionsOf(options, "dtf_session_options");
+  quietLog();
+  const engine::SessionOptions how{.soft_placement = wanted.soft_placement != 0};
+  auto session = std::make_unique<dtf_session>();
+  if (count > 0) {
+    wire::RemoteTasksOptions remote = remoteOptions(targets, count, wanted);
+    remote.wanted = wire::tasksNamedIn(graph);
+    auto tasks = std::make_unique<wire::RemoteTasks>(std::move(remote));
+    session->session = std::make_unique<engine::Session>(graph, std::move(tasks), how);
+  } else {
+    session->host = std::make_unique<HostCpu>();
+    const TaskId self{JobKind::kWorker, 0};
+    const std::vector<engine::SessionDevice> devices = {
+        {graph::fullDevice(self), &session->host->device, &session->host->kernels}};
+    auto tasks = std::make_unique<engine::LocalTasks>(
+        std::make_shared<engine::LocalProcess>(devices),
+        wanted.step_seconds > 0 ? fromSeconds(wanted.step_seconds) : engine::LocalTasks::kStepMax);
+    session->session = std::make_unique<engine::Session>(graph, std::move(tasks), how);
+  }
+  return session.release();
+}
+
+std::vector<dtf::engine::Feed> dtf::api::feedsOf(const dtf_feed* feeds, size_t count) {
+  DTF_CHECK(count == 0 || feeds != nullptr);
+  std::vector<engine::Feed> fed;
+  for (size_t i = 0; i < count; ++i) fed.push_back({feeds[i].tensor, &feeds[i].value->tensor});
+  return fed;
+}
+
+void dtf::api::giveValues(std::vector<Tensor> got, dtf_tensor** values) {
+  DTF_CHECK(got.empty() || values != nullptr);
+  std::vector<std::unique_ptr<dtf_tensor>> made;
+  for (Tensor& tensor : got)
+    made.push_back(std::make_unique<dtf_tensor>(dtf_tensor{std::move(tensor)}));
+  for (size_t i = 0; i < made.size(); ++i) values[i] = made[i].release();
+}
+
 dtf_code dtf_session_open(const dtf_graph* graph, const char* const* targets, size_t count,
                           const dtf_session_options* options, dtf_session** made) {
-  return guarded([&] {
-    const dtf_session_options wanted = optionsOf(options);
-    quietLog();
-    const dtf::engine::SessionOptions how{.soft_placement = wanted.soft_placement != 0};
-    auto session = std::make_unique<dtf_session>();
-    if (count > 0) {
-      dtf::wire::RemoteTasksOptions remote = remoteOptions(targets, count, wanted);
-      remote.wanted = dtf::wire::tasksNamedIn(graph->graph);
-      auto tasks = std::make_unique<dtf::wire::RemoteTasks>(std::move(remote));
-      session->session =
-          std::make_unique<dtf::engine::Session>(graph->graph, std::move(tasks), how);
-    } else {
-      session->host = std::make_unique<HostCpu>();
-      const dtf::TaskId self{dtf::JobKind::kWorker, 0};
-      const std::vector<dtf::engine::SessionDevice> devices = {
-          {dtf::graph::fullDevice(self), &session->host->device, &session->host->kernels}};
-      auto tasks = std::make_unique<dtf::engine::LocalTasks>(
-          std::make_shared<dtf::engine::LocalProcess>(devices),
-          wanted.step_seconds > 0 ? dtf::fromSeconds(wanted.step_seconds)
-                                  : dtf::engine::LocalTasks::kStepMax);
-      session->session =
-          std::make_unique<dtf::engine::Session>(graph->graph, std::move(tasks), how);
-    }
-    *made = session.release();
-  });
+  return guarded([&] { *made = dtf::api::openSession(graph->graph, targets, count, options); });
 }
 
 void dtf_session_free(dtf_session* session) {
@@ -145,16 +140,11 @@ dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t fee
                          const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                          const char* const* targets, size_t target_count) {
   return guarded([&] {
-    std::vector<dtf::engine::Feed> fed;
-    for (size_t i = 0; i < feed_count; ++i)
-      fed.push_back({feeds[i].tensor, &feeds[i].value->tensor});
+    const std::vector<dtf::engine::Feed> fed = dtf::api::feedsOf(feeds, feed_count);
     const std::vector<std::string> fetched(fetches, fetches + fetch_count);
     const std::vector<std::string> also(targets, targets + target_count);
     std::vector<dtf::Tensor> got = session->session->run(fed, fetched, also);
     DTF_CHECK(got.size() == fetch_count);
-    std::vector<std::unique_ptr<dtf_tensor>> made;
-    for (dtf::Tensor& tensor : got)
-      made.push_back(std::make_unique<dtf_tensor>(dtf_tensor{std::move(tensor)}));
-    for (size_t i = 0; i < fetch_count; ++i) values[i] = made[i].release();
+    dtf::api::giveValues(std::move(got), values);
   });
 }

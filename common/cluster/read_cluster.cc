@@ -74,16 +74,11 @@ void readDevice(const YamlNode& node, const TaskId& id, std::vector<std::string>
                 Report& report) {
   const std::optional<std::string> device = readText(node, "devices", report);
   if (!device) return;
-  if (!isDevice(*device, "cpu:", kDevicesMax) && !isDevice(*device, "gpu:", kGpusMax)) {
-    report.error(
-        node.where(),
-        fmt::format("unknown device {}: this version has cpu:0 to cpu:{} and gpu:0 to gpu:{}",
-                    inQuotes(*device), kDevicesMax - 1, kGpusMax - 1));
-  } else if (std::ranges::find(devices, *device) != devices.end()) {
-    report.error(node.where(), "device " + inQuotes(*device) + " is listed twice");
-  } else if (id.job == JobKind::kPs && *device != "cpu:0") {
-    report.error(node.where(), "device " + inQuotes(*device) +
-                                   " of a ps: only workers have devices other than cpu:0");
+  std::string wrong = deviceMistake(*device, id.job);
+  if (wrong.empty() && std::ranges::find(devices, *device) != devices.end())
+    wrong = "device " + inQuotes(*device) + " is listed twice";
+  if (!wrong.empty()) {
+    report.error(node.where(), wrong);
   } else {
     devices.push_back(*device);
   }
@@ -376,6 +371,16 @@ void checkTransport(const JobSpec& job, const YamlNode& transport, Report& repor
 }
 
 }  // namespace
+
+std::string deviceMistake(std::string_view device, JobKind job) {
+  if (!isDevice(device, "cpu:", kDevicesMax) && !isDevice(device, "gpu:", kGpusMax))
+    return fmt::format("unknown device {}: this version has cpu:0 to cpu:{} and gpu:0 to gpu:{}",
+                       inQuotes(device), kDevicesMax - 1, kGpusMax - 1);
+  if (job == JobKind::kPs && device != "cpu:0")
+    return fmt::format("device {} of a ps: only workers have devices other than cpu:0",
+                       inQuotes(device));
+  return {};
+}
 
 JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   const MapReader reader(root, schema::kJob, "", report);

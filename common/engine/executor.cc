@@ -123,7 +123,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     size_t part = 0, piece = 0;
     auto operator<=>(const Place&) const = default;
   };
-  using Waits = std::map<Place, FifoQueue::Wait>;
+  using Waits = std::map<Place, Awaited::Wait>;
   struct PartState {
     std::vector<size_t> waiting;                   // by piece: the number of events it waits for
     std::vector<std::vector<size_t>> after_piece;  // by piece: the pieces that wait for it
@@ -217,7 +217,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     StepPart& part = parts_[place.part];
     bool waits = false;
     attempt([&] {
-      if (part.program->pieces()[place.piece].acts_on_queue) {
+      if (part.program->pieces()[place.piece].may_wait) {
         startAct(place);
         waits = true;
       } else {
@@ -267,11 +267,11 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     endIfQuiet();
   }
 
-  // Starts an act on a queue. The piece continues when the queue calls back, also after an abort.
+  // Starts an act that may wait. The piece continues when it is called back, also after an abort.
   void startAct(Place place) {
     StepPart& part = parts_[place.part];
     const TimePoint begin = part.trace == nullptr ? TimePoint() : trace::now();
-    const FifoQueue::Wait wait = part.program->start(
+    const Awaited::Wait wait = part.program->start(
         place.piece, part.inputs,
         [self = shared_from_this(), place, begin](FifoQueue::Outcome outcome) {
           self->acted(place, begin, std::make_shared<FifoQueue::Outcome>(std::move(outcome)));
@@ -283,7 +283,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
       is_over = cause_.has_value();
       if (!is_over) waits_.emplace(place, wait);
     }
-    if (is_over) queueAt(place).cancel(wait);
+    if (is_over) awaitedAt(place).cancel(wait);
   }
 
   // Runs in any thread.
@@ -315,8 +315,8 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
     ended(place);
   }
 
-  FifoQueue& queueAt(Place place) const {
-    return parts_[place.part].program->queueOf(place.piece, parts_[place.part].inputs);
+  Awaited& awaitedAt(Place place) const {
+    return parts_[place.part].program->awaitedOf(place.piece, parts_[place.part].inputs);
   }
 
   std::vector<PartProgram::Send> compute(StepPart& part, size_t piece) {
@@ -392,7 +392,7 @@ class StepRun : public std::enable_shared_from_this<StepRun> {
       ++under_way_;  // this call: rendezvous and queues may be gone once the step has ended
     }
     const Error told = cause.code() == ErrorCode::kDeadline ? withWaits(cause, waits) : cause;
-    for (const auto& [place, wait] : waits) queueAt(place).cancel(wait);
+    for (const auto& [place, wait] : waits) awaitedAt(place).cancel(wait);
     if (tell) ports_.rendezvous->abort(step_.number, told);
     {
       MutexLock lock(mutex_);

@@ -18,6 +18,7 @@
 #include "common/base/byte_budget.h"
 #include "common/base/error.h"
 #include "common/base/mutex.h"
+#include "common/engine/awaited.h"
 #include "common/graph/queue.h"
 #include "common/tensor/tensor.h"
 
@@ -35,7 +36,7 @@ namespace dtf::engine {
 // Blocks: never.
 // Errors: by callback, kOutOfRange for a closed queue, kUnavailable for one that is reset, and
 // beyond kWaitsMax.
-class FifoQueue {
+class FifoQueue final : public Awaited {
  public:
   // A tensor for each component, with their share of the budget. Move-only.
   struct Element {
@@ -47,10 +48,6 @@ class FifoQueue {
   // The result of an operation: the dequeued elements, or none for an enqueue; or an error.
   using Outcome = std::variant<Elements, Error>;
   using Done = std::function<void(Outcome outcome)>;
-
-  // Identifies an operation that waits, or waited: its turn may come at any time. 0: `done` has
-  // already been called.
-  using Wait = uint64_t;
 
   // Memory of each tensor besides its bytes: the object, its shape, alignment.
   static constexpr uint64_t kComponentBytes = 256;
@@ -75,9 +72,8 @@ class FifoQueue {
   // Dequeues the first `count` elements, at most the capacity, once there are so many.
   Wait dequeue(size_t count, Done done);
 
-  // Cancels a wait: it takes nothing, and `done` isn't called; elements already enqueued stay. No
-  // effect if its turn has come.
-  void cancel(Wait wait);
+  // The operation takes nothing, and `done` isn't called; elements already enqueued stay.
+  void cancel(Wait wait) override;
 
   // Rejects new elements. Waiting enqueues still enter, or fail if cancelled.
   void close(bool cancel_pending_enqueues);

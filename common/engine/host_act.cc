@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/engine/optimizer_act.h"
+#include "common/engine/replica_acts.h"
 #include "common/graph/standard_ops.h"
 #include "common/optimizer/gradient_clip.h"
 #include "common/optimizer/sparse_gradient.h"
@@ -66,6 +67,7 @@ class InitializeAct final : public HostAct {
     const graph::TensorSpec& spec = variables[0]->spec();
     const auto seed = static_cast<uint64_t>(counterIn(inputs[0].data()));
     const std::atomic<bool>* const stop = runtime::StopScope::current();
+    variables[0]->resetReplicas();
     variables[0]->change(false, [&](const std::byte*, std::byte* after) {
       if (spec.dtype != DType::kFloat32) {
         std::fill_n(after, spec.bytes(), std::byte{0});
@@ -200,12 +202,14 @@ bool isHostAct(const Node& node) {
                                               "InitializeVariable", "IsVariableInitialized",
                                               "ClipByGlobalNorm"};
   if (std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps)) return true;
+  if (isReplicaAct(node)) return true;
   return isCounter(node) &&
          (node.op == "Assign" || node.op == "AssignAdd" || node.op == "AssignSub");
 }
 
 std::unique_ptr<HostAct> makeHostAct(const Graph& part, const Node& node) {
   DTF_CHECK_MSG(isHostAct(node), node.name);
+  if (isReplicaAct(node)) return makeReplicaAct(part, node);
   if (isCounter(node)) return std::make_unique<CounterAct>(node);
   if (node.op == "InitializeVariable") return std::make_unique<InitializeAct>(node);
   if (node.op == "IsVariableInitialized") return std::make_unique<IsInitializedAct>(node);

@@ -1,7 +1,8 @@
 #pragma once
 
 // Nodes that the engine computes itself, in the place of a kernel: the updates of optimizers,
-// initial values, counters, clipping. They use host memory, whatever their device is.
+// initial values, counters, clipping, synchronous replicas. They use host memory, whatever their
+// device is.
 
 #include <cstddef>
 #include <memory>

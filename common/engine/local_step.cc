@@ -18,7 +18,7 @@ namespace {
 bool isAlone(std::span<const StepPart> parts) {
   if (parts.size() != 1 || !parts[0].program->receives().empty()) return false;
   return std::ranges::none_of(parts[0].program->pieces(),
-                              [](const PartProgram::Piece& piece) { return piece.acts_on_queue; });
+                              [](const PartProgram::Piece& piece) { return piece.may_wait; });
 }
 
 // Ends the computation of this thread, from another one.

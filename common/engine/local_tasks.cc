@@ -37,7 +37,9 @@ bool needsNoKernel(const graph::Node& node) {
                                                       "ReadVariable", "NoOp",     "Identity",
                                                       "Reshape",      "ZerosLike"};
   if (std::find(kFree.begin(), kFree.end(), node.op) != kFree.end()) return true;
-  if (graph::isQueue(node) || graph::actsOnQueue(node) || isHostAct(node)) return true;
+  if (graph::isQueue(node) || graph::actsOnQueue(node) || isHostAct(node) ||
+      node.op == graph::kArriveOp)
+    return true;
   return graph::appliesGradient(node);  // rejected when a step needs it
 }
 

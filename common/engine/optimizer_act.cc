@@ -55,15 +55,6 @@ uint64_t rowElementsOf(const graph::TensorSpec& table) {
   return rows == 0 ? 1 : static_cast<uint64_t>(table.shape.elements()) / rows;
 }
 
-optimizer::SparseGradient rowsFor(const Node& node, const graph::TensorSpec& table) {
-  if (!isSparse(node)) return {1, 1};
-  if (rowsOf(table) > UINT32_MAX)
-    refuseNode(ErrorCode::kBadConfig, node,
-               "the table has " + std::to_string(rowsOf(table)) + " rows; the most is " +
-                   std::to_string(UINT32_MAX));
-  return {std::max<uint64_t>(rowsOf(table), 1), rowElementsOf(table)};
-}
-
 // Whether the formula has the powers of beta1 and beta2.
 bool usesPowers(cluster::OptimizerSpec::Kind kind) {
   using Kind = cluster::OptimizerSpec::Kind;
@@ -82,47 +73,47 @@ UpdateArrays from(const UpdateArrays& all, uint64_t elements) {
 
 }  // namespace
 
-OptimizerAct::OptimizerAct(const Graph& part, const Node& node)
-    : HostAct(node),
-      name_(node.name),
+OptimizerUpdate::OptimizerUpdate(const Node& node, const graph::TensorSpec& variable, size_t slots,
+                                 bool is_sparse)
+    : name_(node.name),
       op_(node.op),
       spec_(specOf(node)),
       slots_(optimizer::slotCount(spec_)),
-      variable_(part.spec(node.inputs.at(0))),
+      variable_(variable),
       clock_(spec_),
-      is_sparse_(isSparse(node)),
-      rows_(rowsFor(node, variable_)) {
-  const size_t given = graph::variablesOf(node).size() - 1;
-  if (given != slots_)
+      is_sparse_(is_sparse) {
+  if (slots != slots_)
     refuse(ErrorCode::kBadConfig, std::string(cluster::optimizerName(spec_.kind)) + " has " +
                                       std::to_string(slots_) + " slots for each variable, got " +
-                                      std::to_string(given));
+                                      std::to_string(slots));
   if (!is_sparse_) return;
+  if (variable_.shape.rank() == 0) refuse(ErrorCode::kBadConfig, "a scalar has no rows");
+  if (rowsOf(variable_) > UINT32_MAX)
+    refuse(ErrorCode::kBadConfig, "the table has " + std::to_string(rowsOf(variable_)) +
+                                      " rows; the most is " + std::to_string(UINT32_MAX));
   if (!optimizer::updatesRows(spec_))
     refuse(ErrorCode::kBadConfig, std::string(cluster::optimizerName(spec_.kind)) +
                                       " with these settings needs the whole gradient; use "
                                       "ApplyOptimizer");
-  const graph::TensorSpec& indices = part.spec(node.inputs[node.inputs.size() - 2]);
-  look_up_.dtype = indices.dtype;
-  look_up_.count = static_cast<size_t>(indices.shape.elements());
 }
 
-void OptimizerAct::refuse(ErrorCode code, const std::string& why) const {
+void OptimizerUpdate::refuse(ErrorCode code, const std::string& why) const {
   throw Error(code, "node '" + name_ + "' (" + op_ + "): " + why);
 }
 
-void OptimizerAct::run(std::span<Variable* const> variables, std::span<const Bytes> inputs) {
+void OptimizerUpdate::run(std::span<Variable* const> variables, const StepGradients& gradients,
+                          int64_t step) {
   DTF_CHECK(variables.size() == slots_ + 1);
-  DTF_CHECK(inputs.size() == (is_sparse_ ? 3u : 2u));
+  DTF_CHECK(is_sparse_ ? !gradients.rows.empty() : !gradients.dense.empty());
   checkVariables(variables);
-  const UpdateConstants constants = constantsAt(inputs.back());
-  if (is_sparse_) readRows(inputs);
+  const UpdateConstants constants = constantsAt(step);
+  if (is_sparse_) readRows(gradients.rows);
   Arrays arrays;
-  change(variables, arrays, constants, reinterpret_cast<const float*>(inputs[0].data()));
+  change(variables, arrays, constants, gradients.dense);
 }
 
 // Two nodes may share a variable by its name.
-void OptimizerAct::checkVariables(std::span<Variable* const> variables) const {
+void OptimizerUpdate::checkVariables(std::span<Variable* const> variables) const {
   for (size_t i = 0; i < variables.size(); ++i)
     if (std::find(variables.begin(), variables.begin() + static_cast<ptrdiff_t>(i), variables[i]) !=
         variables.begin() + static_cast<ptrdiff_t>(i))
@@ -131,7 +122,7 @@ void OptimizerAct::checkVariables(std::span<Variable* const> variables) const {
 
 // Goes on from the last run, as other clients of the variable count the same steps: the products
 // are the same as from the start.
-OptimizerClock::State OptimizerAct::clockAt(uint64_t applies) const {
+OptimizerClock::State OptimizerUpdate::clockAt(uint64_t applies) const {
   if (!usesPowers(spec_.kind)) return {applies, 1, 1};
   OptimizerClock::State state = clock_.state();
   if (applies < state.applies) return OptimizerClock::stateAfter(spec_, applies);
@@ -145,10 +136,7 @@ OptimizerClock::State OptimizerAct::clockAt(uint64_t applies) const {
   return state;
 }
 
-UpdateConstants OptimizerAct::constantsAt(Bytes step) {
-  int64_t steps = 0;
-  DTF_CHECK(step.size() == sizeof(steps));
-  std::memcpy(&steps, step.data(), sizeof(steps));
+UpdateConstants OptimizerUpdate::constantsAt(int64_t steps) {
   if (steps < 0 || steps >= kStepsMax)
     refuse(ErrorCode::kTrainingFailed, "the step is " + std::to_string(steps) +
                                            ", but must be from 0 to " +
@@ -158,32 +146,42 @@ UpdateConstants OptimizerAct::constantsAt(Bytes step) {
   return clock_.next();
 }
 
-void OptimizerAct::readRows(std::span<const Bytes> inputs) {
-  look_up_.gradients = reinterpret_cast<const float*>(inputs[0].data());
-  look_up_.ids = inputs[1].data();
+void OptimizerUpdate::readRows(std::span<const optimizer::LookUp> look_ups) {
   const uint64_t rows = rowsOf(variable_);
-  const std::optional<size_t> bad = optimizer::firstBeyond(look_up_, rows);
-  if (bad)
-    refuse(ErrorCode::kTrainingFailed, "index " + std::to_string(*bad) +
-                                           " of the batch is no row of the " +
-                                           std::to_string(rows) + " of the table");
-  rows_.set(look_up_);
+  for (const optimizer::LookUp& look_up : look_ups) {
+    const std::optional<size_t> bad = optimizer::firstBeyond(look_up, rows);
+    if (bad)
+      refuse(ErrorCode::kTrainingFailed, "index " + std::to_string(*bad) +
+                                             " of the batch is no row of the " +
+                                             std::to_string(rows) + " of the table");
+  }
+  while (rows_.size() > look_ups.size()) rows_.pop_back();
+  while (rows_.size() < look_ups.size())
+    rows_.emplace_back(std::max<uint64_t>(rows, 1), rowElementsOf(variable_));
+  for (size_t i = 0; i < look_ups.size(); ++i) rows_[i].set(look_ups[i]);
+}
+
+std::vector<arena::RowsView> OptimizerUpdate::rowsOfAll() const {
+  std::vector<arena::RowsView> views;
+  for (const optimizer::SparseGradient& each : rows_)
+    views.push_back({each.rows(), each.values().data()});
+  return views;
 }
 
 // Takes the memory of all variables before it writes to any.
-void OptimizerAct::change(std::span<Variable* const> variables, Arrays& arrays,
-                          const UpdateConstants& constants, const float* gradient) {
+void OptimizerUpdate::change(std::span<Variable* const> variables, Arrays& arrays,
+                             const UpdateConstants& constants, Dense gradients) {
   const size_t next = arrays.after.size();
-  if (next == variables.size()) return apply(arrays, constants, gradient);
+  if (next == variables.size()) return apply(arrays, constants, gradients);
   variables[next]->change(true, [&](const std::byte* before, std::byte* after) {
     arrays.before.push_back(reinterpret_cast<const float*>(before));
     arrays.after.push_back(reinterpret_cast<float*>(after));
-    change(variables, arrays, constants, gradient);
+    change(variables, arrays, constants, gradients);
   });
 }
 
-void OptimizerAct::apply(const Arrays& arrays, const UpdateConstants& constants,
-                         const float* gradient) {
+void OptimizerUpdate::apply(const Arrays& arrays, const UpdateConstants& constants,
+                            Dense gradients) {
   if (variable_.bytes() == 0) return;
   UpdateArrays all;
   all.old_parameters = arrays.before[0];
@@ -193,7 +191,6 @@ void OptimizerAct::apply(const Arrays& arrays, const UpdateConstants& constants,
     if (arrays.before[slot + 1] != arrays.after[slot + 1])  // a reader holds the old value
       std::memcpy(arrays.after[slot + 1], arrays.before[slot + 1], variable_.bytes());
   }
-  const std::array<const float*, 1> gradients{gradient};
   all.gradients = gradients;
   const bool moves_all =
       optimizer::movesOtherRows(constants.kind) || constants.average_slot != kSlotsMax;
@@ -205,7 +202,7 @@ void OptimizerAct::apply(const Arrays& arrays, const UpdateConstants& constants,
   }
 }
 
-UpdateArrays OptimizerAct::apart(UpdateArrays all) {
+UpdateArrays OptimizerUpdate::apart(UpdateArrays all) {
   if (all.old_parameters != all.new_parameters) return all;
   old_.assign(all.old_parameters, all.old_parameters + variable_.shape.elements());
   all.old_parameters = old_.data();
@@ -213,7 +210,7 @@ UpdateArrays OptimizerAct::apart(UpdateArrays all) {
 }
 
 // The formulae read and write different arrays, so an update in place copies a chunk at a time.
-void OptimizerAct::applyDense(const UpdateArrays& all, const UpdateConstants& constants) {
+void OptimizerUpdate::applyDense(const UpdateArrays& all, const UpdateConstants& constants) {
   const auto elements = static_cast<uint64_t>(variable_.shape.elements());
   if (all.old_parameters != all.new_parameters)
     return optimizer::updateRange(constants, all, 0, elements);
@@ -223,14 +220,15 @@ void OptimizerAct::applyDense(const UpdateArrays& all, const UpdateConstants& co
     UpdateArrays here = from(all, at);
     std::copy_n(here.old_parameters, n, chunk);
     here.old_parameters = chunk;
-    const std::array<const float*, 1> gradients{all.gradients[0] + at};
+    std::vector<const float*> gradients(all.gradients.begin(), all.gradients.end());
+    for (const float*& gradient : gradients) gradient += at;
     here.gradients = gradients;
     optimizer::updateRange(constants, here, 0, n);
   }
 }
 
 // lars and lamb need the norms of the whole variable first.
-void OptimizerAct::applyWhole(const UpdateArrays& all, const UpdateConstants& constants) {
+void OptimizerUpdate::applyWhole(const UpdateArrays& all, const UpdateConstants& constants) {
   const auto elements = static_cast<uint64_t>(variable_.shape.elements());
   const arena::Slice slice{0, 0, elements, 0};
   optimizer::SliceNorms norms({&slice, 1}, elements);
@@ -240,21 +238,32 @@ void OptimizerAct::applyWhole(const UpdateArrays& all, const UpdateConstants& co
   norms.update(constants, arrays, 0, elements);
 }
 
-void OptimizerAct::applyAllRows(const UpdateArrays& all, const UpdateConstants& constants) {
-  const arena::SparseSlice slice{0, static_cast<uint32_t>(rows_.tableRows()), rows_.rowElements()};
-  const arena::RowsView named{rows_.rows(), rows_.values().data()};
-  optimizer::updateRows(constants, apart(all), slice, {&named, 1}, 0, slice.end(),
+void OptimizerUpdate::applyAllRows(const UpdateArrays& all, const UpdateConstants& constants) {
+  const arena::SparseSlice slice{0, static_cast<uint32_t>(rows_[0].tableRows()),
+                                 rows_[0].rowElements()};
+  optimizer::updateRows(constants, apart(all), slice, rowsOfAll(), 0, slice.end(),
                         optimizer::OtherRows::kCopied);
+}
+
+// Returns the rows that any gradient names, ascending, each once.
+std::vector<uint32_t> OptimizerUpdate::namedRows() const {
+  std::vector<uint32_t> rows;
+  for (const optimizer::SparseGradient& each : rows_)
+    rows.insert(rows.end(), each.rows().begin(), each.rows().end());
+  if (rows_.size() == 1) return rows;
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
 }
 
 // Gathers the rows that the batch names, with their slots, updates them as a table of their own,
 // and puts them back.
-void OptimizerAct::applyNamedRows(const UpdateArrays& all, const UpdateConstants& constants) {
+void OptimizerUpdate::applyNamedRows(const UpdateArrays& all, const UpdateConstants& constants) {
   if (all.old_parameters != all.new_parameters)
     std::memcpy(all.new_parameters, all.old_parameters, variable_.bytes());
-  const std::span<const uint32_t> rows = rows_.rows();
+  const std::vector<uint32_t> rows = namedRows();
   if (rows.empty()) return;
-  const uint64_t row = rows_.rowElements(), elements = rows.size() * row;
+  const uint64_t row = rows_[0].rowElements(), elements = rows.size() * row;
   std::vector<float*> places{all.new_parameters};
   for (size_t slot = 0; slot < slots_; ++slot) places.push_back(all.slots[slot]);
   named_.resize((places.size() + 1) * elements);
@@ -266,15 +275,48 @@ void OptimizerAct::applyNamedRows(const UpdateArrays& all, const UpdateConstants
   compact.old_parameters = part(0);
   compact.new_parameters = part(places.size());
   for (size_t slot = 0; slot < slots_; ++slot) compact.slots[slot] = part(slot + 1);
-  std::vector<uint32_t> ids(rows.size());
-  for (uint32_t k = 0; k < ids.size(); ++k) ids[k] = k;
+  std::vector<std::vector<uint32_t>> ids;
+  ids.reserve(rows_.size());
+  std::vector<arena::RowsView> named;
+  for (const optimizer::SparseGradient& each : rows_) {
+    std::vector<uint32_t>& own = ids.emplace_back();
+    size_t place = 0;
+    for (const uint32_t id : each.rows()) {
+      while (rows[place] != id) ++place;
+      own.push_back(static_cast<uint32_t>(place));
+    }
+    named.push_back({own, each.values().data()});
+  }
   const arena::SparseSlice slice{0, static_cast<uint32_t>(rows.size()), row};
-  const arena::RowsView named{ids, rows_.values().data()};
-  optimizer::updateRows(constants, compact, slice, {&named, 1}, 0, elements,
+  optimizer::updateRows(constants, compact, slice, named, 0, elements,
                         optimizer::OtherRows::kCopied);
   for (size_t i = 0; i < places.size(); ++i)
     for (size_t k = 0; k < rows.size(); ++k)
       std::copy_n(part(i == 0 ? places.size() : i) + k * row, row, places[i] + rows[k] * row);
+}
+
+OptimizerAct::OptimizerAct(const Graph& part, const Node& node)
+    : HostAct(node),
+      is_sparse_(isSparse(node)),
+      update_(node, part.spec(node.inputs.at(0)), graph::variablesOf(node).size() - 1, is_sparse_) {
+  if (!is_sparse_) return;
+  const graph::TensorSpec& indices = part.spec(node.inputs[node.inputs.size() - 2]);
+  look_up_.dtype = indices.dtype;
+  look_up_.count = static_cast<size_t>(indices.shape.elements());
+}
+
+void OptimizerAct::run(std::span<Variable* const> variables, std::span<const Bytes> inputs) {
+  DTF_CHECK(inputs.size() == (is_sparse_ ? 3u : 2u));
+  int64_t step = 0;
+  DTF_CHECK(inputs.back().size() == sizeof(step));
+  std::memcpy(&step, inputs.back().data(), sizeof(step));
+  const std::array<const float*, 1> gradient{reinterpret_cast<const float*>(inputs[0].data())};
+  if (is_sparse_) {
+    look_up_.gradients = gradient[0];
+    look_up_.ids = inputs[1].data();
+    return update_.run(variables, {.dense = {}, .rows = {&look_up_, 1}}, step);
+  }
+  update_.run(variables, {.dense = gradient, .rows = {}}, step);
 }
 
 }  // namespace dtf::engine

@@ -111,7 +111,10 @@ class PartProgram::Maker {
     Program program;
     if (segment.action && graph::actsOnQueue(part_.node(*segment.action))) {
       prepareQueueAction(part_.node(*segment.action), segment, program);
-      piece.acts_on_queue = true;
+      piece.may_wait = true;
+    } else if (segment.action && part_.node(*segment.action).op == graph::kArriveOp) {
+      prepareArrival(part_.node(*segment.action), segment, program);
+      piece.may_wait = true;
     } else if (segment.action && isHostAct(part_.node(*segment.action))) {
       prepareHostAction(part_.node(*segment.action), segment, program);
     } else if (segment.action) {
@@ -147,6 +150,8 @@ class PartProgram::Maker {
       for (const Source& input : program.host->inputs) count(input);
     if (program.queue)
       for (const Source& input : program.queue->inputs) count(input);
+    if (program.replicas)
+      for (const Source& input : program.replicas->inputs) count(input);
   }
 
   // Keeps a variable's value that a piece returns unchanged.
@@ -179,6 +184,16 @@ class PartProgram::Maker {
     throw Error(ErrorCode::kBadConfig, "node '" + node.name + "' (" + node.op + "): its input '" +
                                            part_.node(input.node).name +
                                            "' is no Variable of its device");
+  }
+
+  // Likewise: the barrier beside the variable has its outputs.
+  void prepareArrival(const Node& node, const Segment& segment, Program& program) {
+    ReplicasAction action{variableOf(node, node.inputs[0]), ArriveAct(node), {}, {}};
+    for (size_t i = 1; i < node.inputs.size(); ++i)
+      action.inputs.push_back(sourceOf(node.inputs[i]));
+    for (const Output& result : segment.results)
+      action.outputs.push_back(static_cast<size_t>(result.index));
+    program.replicas.emplace(std::move(action));
   }
 
   // Needs no program: the engine computes it.

@@ -28,9 +28,12 @@ Bytes PartProgram::bytesOf(const Source& source, const PartInputs& inputs) const
       if (programs_[source.index].action) return bytes(inputs.held.given[source.index]);
       if (const std::optional<HostAction>& host = programs_[source.index].host)
         return host->act->output(host->outputs.at(source.result));
-      if (const std::optional<QueueAction>& queue = programs_[source.index].queue) {
+      if (pieces_[source.index].may_wait) {
+        const Program& waited = programs_[source.index];
+        const std::vector<size_t>& outputs =
+            waited.queue ? waited.queue->outputs : waited.replicas->outputs;
         const Tensor& output =
-            inputs.held.taken.at(source.index).outputs.at(queue->outputs[source.result]);
+            inputs.held.taken.at(source.index).outputs.at(outputs[source.result]);
         return {output.data(), output.bytes()};
       }
       return programs_[source.index].step->fetchBytes(static_cast<int>(source.result));
@@ -118,33 +121,46 @@ void PartProgram::release(const Program& program, PartInputs& inputs) const {
   }
 }
 
-FifoQueue::Wait PartProgram::start(size_t piece, PartInputs& inputs, FifoQueue::Done done) {
-  DTF_CHECK(piece < programs_.size() && pieces_[piece].acts_on_queue);
+Awaited::Wait PartProgram::start(size_t piece, PartInputs& inputs, FifoQueue::Done done) {
+  DTF_CHECK(piece < programs_.size() && pieces_[piece].may_wait);
   if (!inputs.held.begun) begin(inputs);
   const Program& program = programs_[piece];
+  const std::vector<Source>& sources =
+      program.queue ? program.queue->inputs : program.replicas->inputs;
   std::vector<Bytes> values;
-  for (const Source& input : program.queue->inputs) values.push_back(bytesOf(input, inputs));
-  FifoQueue& queue = queueOf(piece, inputs);
-  const FifoQueue::Wait wait = program.queue->act.start(queue, values, std::move(done));
+  for (const Source& input : sources) values.push_back(bytesOf(input, inputs));
+  const Awaited::Wait wait =
+      program.queue
+          ? program.queue->act.start(*inputs.queues[program.queue->queue], values, std::move(done))
+          : program.replicas->act.start(*inputs.variables[program.replicas->global_step], values,
+                                        std::move(done));
   release(program, inputs);
   return wait;
 }
 
 void PartProgram::finish(size_t piece, PartInputs& inputs, FifoQueue::Elements elements) const {
-  inputs.held.taken[piece] = programs_[piece].queue->act.finish(std::move(elements));
+  const Program& program = programs_[piece];
+  inputs.held.taken[piece] = program.queue ? program.queue->act.finish(std::move(elements))
+                                           : program.replicas->act.finish(std::move(elements));
 }
 
-FifoQueue& PartProgram::queueOf(size_t piece, const PartInputs& inputs) const {
-  return *inputs.queues[programs_[piece].queue->queue];
+Awaited& PartProgram::awaitedOf(size_t piece, const PartInputs& inputs) const {
+  const Program& program = programs_[piece];
+  if (program.queue) return *inputs.queues[program.queue->queue];
+  return inputs.variables[program.replicas->global_step]->barrier();
 }
 
 std::string PartProgram::actText(size_t piece) const {
-  const QueueAction& action = *programs_[piece].queue;
-  return action.act.op() + " " + queues_[action.queue].key.name;
+  const Program& program = programs_[piece];
+  if (!program.queue)
+    return program.replicas->act.op() + " " + variables_[program.replicas->global_step].key.name;
+  return program.queue->act.op() + " " + queues_[program.queue->queue].key.name;
 }
 
 std::string PartProgram::awaited(size_t piece, const PartInputs& inputs) const {
-  return programs_[piece].queue->act.awaited(queueOf(piece, inputs));
+  const Program& program = programs_[piece];
+  if (program.queue) return program.queue->act.awaited(*inputs.queues[program.queue->queue]);
+  return program.replicas->act.awaited(*inputs.variables[program.replicas->global_step]);
 }
 
 Bytes PartProgram::fetch(size_t i, const PartInputs& inputs) const {

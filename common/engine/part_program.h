@@ -15,6 +15,7 @@
 #include "common/engine/host_act.h"
 #include "common/engine/queue_act.h"
 #include "common/engine/rendezvous.h"
+#include "common/engine/replica_acts.h"
 #include "common/engine/resource_key.h"
 #include "common/engine/segments.h"
 #include "common/engine/variable.h"
@@ -43,7 +44,7 @@ struct PartInputs {
         read;                     // by variables: the value that the step sees; null if not read
     std::vector<size_t> readers;  // by variables: pieces that have not read it yet
     std::vector<Variable::Value> given;        // by pieces: the result of an action, if it is read
-    std::map<size_t, QueueAct::Result> taken;  // by piece: the result of an act on a queue
+    std::map<size_t, QueueAct::Result> taken;  // by piece: the result of an act that may wait
   } held;
 };
 
@@ -83,7 +84,8 @@ class PartProgram {
     std::vector<size_t> receives;  // indices into receives()
     std::vector<size_t> after;     // pieces
     size_t kernels = 0;            // kernels in one run
-    bool acts_on_queue = false;    // then call start() and finish() instead of run()
+    // It may wait for a queue or for other replicas: then call start() and finish(), not run().
+    bool may_wait = false;
   };
 
   // `fetches` are outputs of `part`, which contains only nodes of one device that are needed by a
@@ -107,12 +109,12 @@ class PartProgram {
   // constants.
   std::vector<Send> run(size_t piece, PartInputs& inputs);
 
-  // Begins a piece that acts on a queue; copies its inputs. `done` is called as by FifoQueue;
-  // unless it gets an error, call finish() with the outcome.
-  FifoQueue::Wait start(size_t piece, PartInputs& inputs, FifoQueue::Done done);
+  // Begins a piece that may wait; copies its inputs. `done` is called as by FifoQueue; unless it
+  // gets an error, call finish() with the outcome.
+  Awaited::Wait start(size_t piece, PartInputs& inputs, FifoQueue::Done done);
   void finish(size_t piece, PartInputs& inputs, FifoQueue::Elements elements) const;
-  // The queue that a piece acts on.
-  FifoQueue& queueOf(size_t piece, const PartInputs& inputs) const;
+  // The resource that such a piece waits for.
+  Awaited& awaitedOf(size_t piece, const PartInputs& inputs) const;
   // The wait and the action of a piece, for messages.
   std::string awaited(size_t piece, const PartInputs& inputs) const;
   std::string actText(size_t piece) const;
@@ -152,11 +154,18 @@ class PartProgram {
     std::vector<Source> inputs;     // its other inputs
     std::vector<size_t> outputs;    // by result: the act's output
   };
+  struct ReplicasAction {
+    size_t global_step = 0;  // in variables()
+    ArriveAct act;
+    std::vector<Source> inputs;   // its other inputs
+    std::vector<size_t> outputs;  // by result: the act's output
+  };
   struct Program {
     std::unique_ptr<runtime::CompiledStep> step;  // null: nothing to compute
     std::optional<Action> action;
     std::optional<HostAction> host;
     std::optional<QueueAction> queue;
+    std::optional<ReplicasAction> replicas;
     std::vector<Binding> bindings;
     std::vector<std::pair<uint32_t, Source>> sends;  // edge, tensor
     std::vector<size_t> reads;                       // of variables(), distinct

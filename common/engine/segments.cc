@@ -27,6 +27,10 @@ bool isReceive(const Node& node) {
   return node.op == "_Recv";
 }
 
+bool mayWait(const Node& node) {
+  return graph::mayAwaitQueue(node) || node.op == graph::kArriveOp;
+}
+
 // Sets of receives and acts on queues to wait for, each identified by a number, so that thousands
 // of nodes with the same set cost one.
 class Sets {
@@ -144,7 +148,7 @@ class Cutter {
       if (isReceive(node)) set = sets_.with(set, node.id);
       set_of_.push_back(set);
       // Its own segment doesn't come after it.
-      set_after_.push_back(graph::mayAwaitQueue(node) ? sets_.with(set, node.id) : set);
+      set_after_.push_back(mayWait(node) ? sets_.with(set, node.id) : set);
     }
   }
 

@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/engine/replica_barrier.h"
 
 namespace dtf::engine {
 
@@ -17,6 +18,8 @@ Variable::Variable(std::string name, graph::TensorSpec spec, std::shared_ptr<Byt
     : name_(std::move(name)), spec_(std::move(spec)), budget_(std::move(budget)) {
   DTF_CHECK(budget_ != nullptr);
 }
+
+Variable::~Variable() = default;
 
 bool Variable::hasValue() const {
   MutexLock lock(mutex_);
@@ -49,14 +52,44 @@ void Variable::set(std::span<const std::byte> value) {
   auto version = std::make_shared<Version>(*this);
   DTF_CHECK(value.size() == version->tensor.bytes());
   std::copy(value.begin(), value.end(), version->tensor.data());
-  MutexLock lock(mutex_);
-  current_.swap(version);  // the old value is freed after the lock is released
+  {
+    MutexLock lock(mutex_);
+    current_.swap(version);  // the old value is freed after the lock is released
+  }
+  resetReplicas();
 }
 
 void Variable::clear() {
-  std::shared_ptr<Version> last;
+  std::shared_ptr<Version> last;  // freed after the lock is released
+  {
+    MutexLock lock(mutex_);
+    current_.swap(last);
+  }
+  resetReplicas();
+}
+
+void Variable::resetReplicas() {
+  GradientAccumulator* accumulator = nullptr;
+  ReplicaBarrier* barrier = nullptr;
+  {
+    MutexLock lock(mutex_);
+    accumulator = accumulator_.get();
+    barrier = barrier_.get();
+  }
+  if (accumulator != nullptr) accumulator->clear();
+  if (barrier != nullptr) barrier->reset();
+}
+
+GradientAccumulator& Variable::accumulator() {
   MutexLock lock(mutex_);
-  current_.swap(last);  // freed after the lock is released
+  if (accumulator_ == nullptr) accumulator_ = std::make_unique<GradientAccumulator>(name_, budget_);
+  return *accumulator_;
+}
+
+ReplicaBarrier& Variable::barrier() {
+  MutexLock lock(mutex_);
+  if (barrier_ == nullptr) barrier_ = std::make_unique<ReplicaBarrier>(name_);
+  return *barrier_;
 }
 
 Variable::Value Variable::change(bool needs_value, const Compute& compute) {
@@ -83,6 +116,12 @@ Variable::Value Variable::change(bool needs_value, const Compute& compute) {
   changing_ = false;
   if (current_ == before) current_ = std::move(after);
   return value;
+}
+
+int64_t counterValue(const Variable& counter) {
+  const Variable::Value value = counter.read();
+  DTF_CHECK(value->bytes() == sizeof(int64_t));
+  return value->as<int64_t>()[0];
 }
 
 }  // namespace dtf::engine

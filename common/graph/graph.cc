@@ -190,12 +190,22 @@ bool appliesGradient(const Node& node) {
 }
 
 bool actsOnVariable(const Node& node) {
-  static constexpr std::array<std::string_view, 10> kActions = {
-      "ReadVariable",       "Assign",
-      "AssignAdd",          "AssignSub",
-      "ScatterAdd",         "ScatterUpdate",
-      "ApplyOptimizer",     "ApplySparseOptimizer",
-      "InitializeVariable", "IsVariableInitialized"};
+  static constexpr std::array<std::string_view, 16> kActions = {"ReadVariable",
+                                                                "Assign",
+                                                                "AssignAdd",
+                                                                "AssignSub",
+                                                                "ScatterAdd",
+                                                                "ScatterUpdate",
+                                                                "ApplyOptimizer",
+                                                                "ApplySparseOptimizer",
+                                                                "InitializeVariable",
+                                                                "IsVariableInitialized",
+                                                                "SyncReplicasTicket",
+                                                                "AccumulatorApplyGradient",
+                                                                "SparseAccumulatorApplyGradient",
+                                                                kArriveOp,
+                                                                "ApplyAccumulated",
+                                                                "SyncReplicasFinish"};
   return std::find(kActions.begin(), kActions.end(), node.op) != kActions.end();
 }
 
@@ -211,6 +221,7 @@ std::span<const Output> variablesOf(const Node& node) {
   // The gradient and the step come last; the indices of rows between them.
   if (node.op == "ApplyOptimizer") return inputs.first(inputs.size() - 2);
   if (node.op == "ApplySparseOptimizer") return inputs.first(inputs.size() - 3);
+  if (node.op == "ApplyAccumulated") return inputs.first(inputs.size() - 1);
   return inputs.first(1);
 }
 

@@ -73,13 +73,19 @@ struct Node {
 // ApplyGradient, ApplySparseGradient.
 bool appliesGradient(const Node& node);
 
+// Of the ops on variables, the only one that may wait: for other replicas.
+inline constexpr std::string_view kArriveOp = "SyncReplicasArrive";
+
+// The most replicas of a variable, and gradients of one step.
+inline constexpr int64_t kReplicasMax = 4096;
+
 // Returns whether the node reads or assigns the variable in its first input when it runs:
 // ReadVariable, Assign, AssignAdd, AssignSub, ScatterAdd, ScatterUpdate, InitializeVariable,
-// IsVariableInitialized, ApplyOptimizer, ApplySparseOptimizer.
+// IsVariableInitialized, ApplyOptimizer, ApplySparseOptimizer, and the ops of standard_sync_ops.cc.
 bool actsOnVariable(const Node& node);
 
 // Returns the inputs that stand for variables: of a node that acts on one, the first; of an update
-// of an optimizer also those of its slots. Valid as long as the node.
+// of an optimizer also its slots, and the version of ApplyAccumulated. Valid as long as the node.
 std::span<const Output> variablesOf(const Node& node);
 
 // Returns the number of Variable nodes before `variable`: by it a seed gives variables of equal

@@ -113,4 +113,17 @@ std::vector<TensorSpec> noOutput(std::span<const TensorSpec>, const Attributes&)
   return {};
 }
 
+void wantGradientOfRows(const TensorSpec& gradient, const TensorSpec& indices) {
+  const std::vector<int64_t>& rows = indices.shape.dims();
+  const std::vector<int64_t>& dims = gradient.shape.dims();
+  const bool fits = gradient.dtype == DType::kFloat32 && dims.size() >= rows.size() &&
+                    std::equal(rows.begin(), rows.end(), dims.begin());
+  if (fits && (indices.dtype == DType::kInt32 || indices.dtype == DType::kInt64 ||
+               indices.dtype == DType::kUInt8 || indices.dtype == DType::kFloat32))
+    return;
+  throw Error(ErrorCode::kBadConfig, "the gradient of rows " + specText(gradient) +
+                                         " doesn't have a row for each of the indices " +
+                                         specText(indices));
+}
+
 }  // namespace dtf::graph

@@ -37,6 +37,8 @@ const T& get(const Attributes& attributes, const char* key) {
 Shape broadcast(const Shape& a, const char* a_name, const Shape& b, const char* b_name);
 
 TensorSpec floats(Shape shape);
+// Checks a gradient of rows: indices of any shape, and a row for each.
+void wantGradientOfRows(const TensorSpec& gradient, const TensorSpec& indices);
 // Returns the spec of a Gather from a table.
 TensorSpec gathered(const TensorSpec& table, const TensorSpec& indices);
 

@@ -16,6 +16,7 @@ const OpCatalog& standardOps() {
     addStateOps(all);
     addTrainingOps(all);
     addQueueOps(all);
+    addSyncOps(all);
     return all;
   }();
   return catalog;

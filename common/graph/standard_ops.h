@@ -25,6 +25,7 @@ void addStateOps(
     OpCatalog& catalog);  // standard_state_ops.cc: feeds, constants, variables, other tasks
 void addTrainingOps(
     OpCatalog& catalog);  // standard_training_ops.cc: optimizers, initializers, clipping
+void addSyncOps(OpCatalog& catalog);  // standard_sync_ops.cc: gradients of several clients
 // Checks the attributes of a Variable's initial value.
 // Errors: kBadConfig.
 void wantInitializer(const std::string& initializer, int64_t stream);

@@ -59,20 +59,6 @@ void wantSlots(std::span<const TensorSpec> inputs, size_t others) {
   wantCounter(inputs.back(), "step");
 }
 
-// Checks a pair: indices of any shape, and a row for each.
-void wantRows(const TensorSpec& gradient, const TensorSpec& indices) {
-  const std::vector<int64_t>& rows = indices.shape.dims();
-  const std::vector<int64_t>& dims = gradient.shape.dims();
-  const bool fits = gradient.dtype == DType::kFloat32 && dims.size() >= rows.size() &&
-                    std::equal(rows.begin(), rows.end(), dims.begin());
-  if (fits && (indices.dtype == DType::kInt32 || indices.dtype == DType::kInt64 ||
-               indices.dtype == DType::kUInt8 || indices.dtype == DType::kFloat32))
-    return;
-  throw Error(ErrorCode::kBadConfig, "the gradient of rows " + specText(gradient) +
-                                         " doesn't have a row for each of the indices " +
-                                         specText(indices));
-}
-
 Specs inferUpdate(std::span<const TensorSpec> inputs, const Attributes&) {
   wantSlots(inputs, 2);
   wantSame(inputs[0], "variable", inputs[inputs.size() - 2], "gradient");
@@ -84,7 +70,7 @@ Specs inferSparseUpdate(std::span<const TensorSpec> inputs, const Attributes&) {
   const TensorSpec& indices = inputs[inputs.size() - 2];
   const TensorSpec& gradient = inputs[inputs.size() - 3];
   wantSame(gradient, "gradient", gathered(inputs[0], indices), "the gathered rows");
-  wantRows(gradient, indices);
+  wantGradientOfRows(gradient, indices);
   return {};
 }
 
@@ -112,7 +98,7 @@ Specs inferClip(std::span<const TensorSpec> inputs, const Attributes& attributes
     if (is_sparse && i + 1 == inputs.size())
       throw Error(ErrorCode::kBadConfig, "the last gradient is of rows and has no indices");
     if (is_sparse)
-      wantRows(inputs[i], inputs[i + 1]);
+      wantGradientOfRows(inputs[i], inputs[i + 1]);
     else
       wantFloat(inputs[i], ("gradient " + std::to_string(specs.size())).c_str());
     specs.push_back(inputs[i]);

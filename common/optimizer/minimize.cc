@@ -79,6 +79,18 @@ const Node* lookUpOf(const Graph& graph, Output variable, const std::vector<bool
   return found;
 }
 
+// Checked before any node is added; the ops check it again, for graphs of other clients.
+void checkReplicas(const SyncReplicas& replicas) {
+  const auto isCount = [](int64_t n) { return n >= 1 && n <= graph::kReplicasMax; };
+  if (!isCount(replicas.replicas_to_aggregate) || !isCount(replicas.total_num_replicas))
+    refuseGraph(fmt::format(
+        "replicas_to_aggregate is {} and total_num_replicas {}; both are from 1 to {}",
+        replicas.replicas_to_aggregate, replicas.total_num_replicas, graph::kReplicasMax));
+  if (replicas.rank < 0 || replicas.rank >= replicas.total_num_replicas)
+    refuseGraph(fmt::format("rank {} is none of the {} replicas, which count from 0", replicas.rank,
+                            replicas.total_num_replicas));
+}
+
 // Adds the nodes of one call of minimize().
 // Borrows: all constructor arguments.
 class Minimizer {
@@ -97,6 +109,10 @@ class Minimizer {
     made.global_step = globalStep();
     differentiate();
     if (spec_.clip_by_global_norm > 0) made.norm = clip();
+    if (options_.replicas) {
+      addReplicas(made, *options_.replicas);
+      return made;
+    }
     const Output step{add("ReadVariable", "/step", {made.global_step})};
     std::vector<NodeId> updates;
     for (const Trained& trained : trained_) updates.push_back(update(trained, step));
@@ -147,6 +163,9 @@ class Minimizer {
 
   // Checked before any node is added, as a slot that is left over would refuse the next try.
   void wantNoSlots(const Node& variable) const {
+    if (options_.replicas && graph_.find(variable.name + kVersionSuffix) != nullptr)
+      refuseGraph("the variable '" + variable.name +
+                  "' has synchronous replicas already: minimize each variable once");
     for (uint32_t slot = 0; slot < slotCount(spec_); ++slot) {
       const std::string name = slotOf(variable, slot);
       if (graph_.find(name) != nullptr)
@@ -225,9 +244,74 @@ class Minimizer {
                {{"optimizer", encodeOptimizer(spec_)}}, device);
   }
 
+  // Each client's gradient goes to its variable, then the client arrives at the global step, which
+  // decides; then each variable takes the step, or has taken it already.
+  void addReplicas(Minimized& made, const SyncReplicas& replicas) {
+    const Attributes rank = {{"rank", replicas.rank}};
+    const Output ticket{add("SyncReplicasTicket", "/ticket", {made.global_step}, rank)};
+    std::vector<Output> versions, arrival = {made.global_step, ticket};
+    for (const Trained& trained : trained_) {
+      versions.push_back(addVersion(trained.variable));
+      arrival.push_back(accumulate(trained, versions.back(), ticket, rank));
+    }
+    const std::string device = graph_.node(made.global_step.node).device;
+    const NodeId arrived = add("SyncReplicasArrive", "/arrive", std::move(arrival),
+                               {{"rank", replicas.rank},
+                                {"replicas_to_aggregate", replicas.replicas_to_aggregate},
+                                {"total_num_replicas", replicas.total_num_replicas}},
+                               device);
+    std::vector<NodeId> updates;
+    for (size_t i = 0; i < trained_.size(); ++i)
+      updates.push_back(take(trained_[i], versions[i], {arrived, 0}));
+    made.accepted = {arrived, 1};
+    made.train = {add("Identity", "", {{arrived, 2}}, {}, device, std::move(updates))};
+    made.finish = add("SyncReplicasFinish", "/finish", {made.global_step}, {}, device);
+  }
+
+  Output addVersion(Output variable) {
+    const Node of = graph_.node(variable.node);  // a copy: adding a node moves the original
+    const std::string& shared = of.attribute<std::string>("shared_name");
+    return {graph_.addNode(
+        {.name = of.name + kVersionSuffix,
+         .op = "Variable",
+         .inputs = {},
+         .attributes = {{"shape", Shape()},
+                        {"dtype", DType::kInt64},
+                        {"initializer", std::string("zeros")},
+                        {"container", of.attribute<std::string>("container")},
+                        {"shared_name", shared.empty() ? shared : shared + kVersionSuffix}},
+         .device = of.device})};
+  }
+
+  // The version is read with the variable, when the step begins.
+  Output accumulate(const Trained& trained, Output version, Output ticket,
+                    const Attributes& attributes) {
+    const Node& variable = graph_.node(trained.variable.node);
+    const std::string name = variable.name, device = variable.device;
+    std::vector<Output> inputs = {version, trained.gradient};
+    if (trained.indices) inputs.push_back(*trained.indices);
+    inputs.push_back(version);
+    inputs.push_back(ticket);
+    return {add(trained.indices ? "SparseAccumulatorApplyGradient" : "AccumulatorApplyGradient",
+                "/gradient_" + name, std::move(inputs), attributes, device)};
+  }
+
+  NodeId take(const Trained& trained, Output version, Output decision) {
+    std::vector<Output> inputs = {trained.variable};
+    for (uint32_t slot = 0; slot < slotCount(spec_); ++slot)
+      inputs.push_back(addSlot(trained.variable, slot));
+    inputs.push_back(version);
+    inputs.push_back(decision);
+    const Node& variable = graph_.node(trained.variable.node);
+    const std::string name = variable.name, device = variable.device;
+    return add("ApplyAccumulated", "/update_" + name, std::move(inputs),
+               {{"optimizer", encodeOptimizer(spec_)}, {"sparse", trained.indices.has_value()}},
+               device);
+  }
+
   Output addSlot(Output variable, uint32_t slot) {
     const Node of = graph_.node(variable.node);  // a copy: adding a node moves the original
-    const std::string suffix = "/" + slotName(spec_, slot);
+    const std::string suffix = std::string("/").append(slotName(spec_, slot));
     const std::string& shared = of.attribute<std::string>("shared_name");
     Attributes attributes = {{"shape", of.outputs[0].shape},
                              {"initializer", slotInitializer(of, slot)},
@@ -266,6 +350,7 @@ class Minimizer {
 
 Minimized minimize(Graph& graph, Output loss, const cluster::OptimizerSpec& spec,
                    const MinimizeOptions& options) {
+  if (options.replicas) checkReplicas(*options.replicas);
   validateOptimizer(spec);
   graph.spec(loss);  // checks that it exists
   return Minimizer(graph, loss, spec, options).run();

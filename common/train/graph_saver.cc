@@ -47,11 +47,12 @@ std::map<std::string, std::vector<std::string>> slotsIn(
     const graph::Graph& graph, std::vector<cluster::OptimizerSpec>& specs) {
   std::map<std::string, std::vector<std::string>> slots;
   for (const Node& node : graph.nodes()) {
-    if (node.op != "ApplyOptimizer" && node.op != "ApplySparseOptimizer") continue;
+    const bool has_version = node.op == "ApplyAccumulated";
+    if (!has_version && node.op != "ApplyOptimizer" && node.op != "ApplySparseOptimizer") continue;
     addOptimizer(node, specs);
     const auto variables = graph::variablesOf(node);
     const std::string& name = graph.node(variables[0].node).name;
-    for (const graph::Output& slot : variables.subspan(1)) {
+    for (const graph::Output& slot : variables.subspan(1, variables.size() - 1 - has_version)) {
       const std::string& full = graph.node(slot.node).name;
       const bool is_of_it =
           full.starts_with(name + "/") && full.find('/', name.size() + 1) == std::string::npos;
@@ -130,25 +131,6 @@ std::string countersText(const std::vector<std::string>& names, std::span<const 
   return text;
 }
 
-std::map<std::string, int64_t> countersIn(const Manifest& manifest) {
-  std::map<std::string, int64_t> counters;
-  const auto text = manifest.extra.find(kCountersKey);
-  if (text == manifest.extra.end()) return counters;
-  for (const std::string& line : split(text->second, '\n')) {
-    if (line.empty()) continue;
-    const size_t equals = line.rfind('=');
-    int64_t value = 0;
-    const char* const end = line.data() + line.size();
-    const char* const begin = equals == std::string::npos ? end : line.data() + equals + 1;
-    const auto read = std::from_chars(begin, end, value);
-    if (read.ec != std::errc() || read.ptr != end)
-      throw Error(ErrorCode::kBadData, "the checkpoint's counters have a line '" + printable(line) +
-                                           "' that is no NAME=NUMBER");
-    counters[line.substr(0, equals)] = value;
-  }
-  return counters;
-}
-
 // Returns a line for each variable or slot that the checkpoint lacks, or has with another shape.
 std::string lacking(const Manifest& saved, const std::vector<VariableInfo>& wanted) {
   std::map<std::string, Shape> known;
@@ -209,7 +191,64 @@ bool haveSameValues(const Manifest& a, const Manifest& b) {
   return a.shards == b.shards && counters(a) == counters(b);
 }
 
+// Returns the variables that count the steps of others, and the global step, of a graph with
+// synchronous replicas.
+std::vector<std::string> versionsIn(const graph::Graph& graph) {
+  std::vector<std::string> versions;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != "ApplyAccumulated" && node.op != graph::kArriveOp) continue;
+    const auto variables = graph::variablesOf(node);
+    versions.push_back(graph.node(variables.back().node).name);
+  }
+  return versions;
+}
+
+// Reads the fetches until all `versions` among them are of one step: other clients may take one
+// meanwhile, and each device reads its variables in an instant of its own.
+std::vector<Tensor> readOfOneStep(engine::Session& session, const std::vector<std::string>& fetches,
+                                  const std::vector<std::string>& versions) {
+  constexpr int kTriesMax = 100;
+  std::string mixed;
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    std::vector<Tensor> values = session.run({}, fetches);
+    std::map<int64_t, std::string> steps;
+    for (const std::string& version : versions) {
+      const auto at = std::find(fetches.begin(), fetches.end(), version);
+      DTF_CHECK_MSG(at != fetches.end(), version);
+      const auto place = static_cast<size_t>(at - fetches.begin());
+      steps.emplace(values[place].as<int64_t>()[0], version);
+    }
+    if (steps.size() <= 1) return values;
+    mixed = fmt::format("'{}' is {}, but '{}' is {}", steps.begin()->second, steps.begin()->first,
+                        steps.rbegin()->second, steps.rbegin()->first);
+  }
+  throw Error(
+      ErrorCode::kUnavailable,
+      fmt::format("the variables were of two steps in {} tries to save them ({}): save while "
+                  "no other client takes a step",
+                  kTriesMax, mixed));
+}
+
 }  // namespace
+
+std::map<std::string, int64_t> countersIn(const Manifest& manifest) {
+  std::map<std::string, int64_t> counters;
+  const auto text = manifest.extra.find(kCountersKey);
+  if (text == manifest.extra.end()) return counters;
+  for (const std::string& line : split(text->second, '\n')) {
+    if (line.empty()) continue;
+    const size_t equals = line.rfind('=');
+    int64_t value = 0;
+    const char* const end = line.data() + line.size();
+    const char* const begin = equals == std::string::npos ? end : line.data() + equals + 1;
+    const auto read = std::from_chars(begin, end, value);
+    if (read.ec != std::errc() || read.ptr != end)
+      throw Error(ErrorCode::kBadData, "the checkpoint's counters have a line '" + printable(line) +
+                                           "' that is no NAME=NUMBER");
+    counters[line.substr(0, equals)] = value;
+  }
+  return counters;
+}
 
 GraphSaver::GraphSaver(FileSystem& file_system, GraphSaverOptions options)
     : file_system_(file_system), options_(std::move(options)), incarnation_(Incarnation::ofNow()) {
@@ -223,7 +262,7 @@ std::filesystem::path GraphSaver::save(engine::Session& session,
   std::vector<std::string> fetches = tensorsOf(saved.variables);
   const size_t floats = fetches.size();
   fetches.insert(fetches.end(), saved.counters.begin(), saved.counters.end());
-  const std::vector<Tensor> values = session.run({}, fetches);
+  const std::vector<Tensor> values = readOfOneStep(session, fetches, versionsIn(session.graph()));
   Manifest manifest;
   std::vector<checkpoint::TensorPart> parts;
   for (size_t i = 0; i < floats; ++i) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ namespace dtf::train {
 
 // The key of Manifest::extra with the counters of a graph: a line "name=value" for each.
 inline constexpr char kCountersKey[] = "counters";
+// Returns the counters of a graph's checkpoint; none of a job's.
+// Errors: kBadData.
+std::map<std::string, int64_t> countersIn(const checkpoint::Manifest& manifest);
 
 struct GraphSaverOptions {
   std::string job = "graph";  // of the manifest: a job of a file with this name goes on from it
@@ -55,8 +59,10 @@ class GraphSaver {
   // restore().
   std::optional<std::filesystem::path> latest(const std::filesystem::path& folder);
 
- private:
+  // Returns a checkpoint (folder/step-N), or the newest whole one in a folder. Logs as restore().
   checkpoint::Latest::Found find(const std::filesystem::path& path);
+
+ private:
   void write(const std::filesystem::path& folder, checkpoint::Manifest manifest,
              const std::vector<checkpoint::TensorPart>& parts);
 

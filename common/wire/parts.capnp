@@ -48,7 +48,7 @@
 #
 # Limits: 64 KiB a message before the hello; after it 16 GiB, and each blob at most 256 MiB (a
 # tensor is as many blobs as it needs). A session's resources are bounded, too
-# (daemons/served_task.h).
+# (common/serving/served_task.h).
 #
 # All connections are of the kind bulk (common/net/preamble.h).
 

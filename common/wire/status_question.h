@@ -20,8 +20,8 @@ struct ListeningTask {
 };
 
 // Requests the status of all tasks at once. Returns the JSON of each (common/host/ps_service.cc,
-// daemons/workerd/worker_gate.cc, daemons/part_server.cc) in the order of `tasks`; nullopt for a
-// task that isn't there, isn't of dtf, or has not replied in time.
+// daemons/workerd/worker_gate.cc, common/serving/part_server.cc) in the order of `tasks`; nullopt
+// for a task that isn't there, isn't of dtf, or has not replied in time.
 // Blocks: for `patience`, and longer while the resolver looks up the name of a host.
 // Errors: kUnavailable if this process has no descriptor left.
 std::vector<std::optional<std::string>> askStatus(const std::vector<ListeningTask>& tasks,

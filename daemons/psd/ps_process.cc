@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/trace.h"
+#include "common/serving/task_listener.h"
 #include "daemons/shard_metrics.h"
 
 namespace dtf::psd {
@@ -22,8 +23,8 @@ PsProcess::PsProcess(const cluster::TaskOptions& task, const net::Credentials& c
   if (task.job.train && task.job.train->summaries && task.job.train->summaries->timeline_step > 0)
     trace::start(task.task, task.job.train->summaries->timeline_step);
   shard_.emplace(task, control_, control_loop_, credentials, chunk_bytes);
-  listener_ = daemons::listen(
-      control_, task, credentials, std::move(listening),
+  listener_ = serving::listen(
+      control_, task.job.cluster, task.task, credentials, std::move(listening),
       [this](net::AcceptedSocket socket, net::ConnectionKind kind, std::string peer) {
         shard_->serve(std::move(socket), kind, std::move(peer));
       });

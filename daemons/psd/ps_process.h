@@ -6,8 +6,13 @@
 #include <optional>
 #include <string>
 
+#include "common/base/file.h"
+#include "common/cluster/options.h"
 #include "common/host/hosted_shard.h"
-#include "daemons/daemon.h"
+#include "common/net/credentials.h"
+#include "common/net/listener.h"
+#include "common/net/reactor.h"
+#include "common/net/signal_exit.h"
 #include "daemons/metrics_server.h"
 #include "daemons/service_watch.h"
 #include "daemons/step_traces.h"
@@ -46,7 +51,7 @@ class PsProcess {
   net::ReactorLoop control_loop_;
   std::optional<host::HostedShard> shard_;
   std::unique_ptr<net::Listener> listener_;
-  daemons::SignalExit signals_;
+  net::SignalExit signals_;
   const std::filesystem::path timelines_;
   // Last: they ask the server.
   daemons::ServiceWatch watch_;

@@ -13,6 +13,7 @@
 #include "common/base/paused.h"
 #include "common/net/error_bridge.h"
 #include "common/net/socket_options.h"
+#include "common/serving/task_listener.h"
 #include "common/wire/ps/ps_link.h"
 #include "daemons/shard_metrics.h"
 #include "daemons/workerd/worker_gate.h"
@@ -41,7 +42,7 @@ WorkerServer::WorkerServer(const cluster::TaskOptions& task, const net::Credenti
       watch_(reactor_.timer, serviceManager(), [this] { return look(); }) {
   if (task_.job.cluster.workersHost()) shard_.emplace(task_, reactor_, loop_, credentials_);
   listener_ =
-      daemons::listen(reactor_, task_, credentials_, std::move(listening),
+      serving::listen(reactor_, task_.job.cluster, task_.task, credentials_, std::move(listening),
                       [this](net::AcceptedSocket socket, net::ConnectionKind kind,
                              const std::string& peer) { serve(std::move(socket), kind, peer); });
   report_.emplace(task_);

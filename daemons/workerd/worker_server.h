@@ -5,11 +5,15 @@
 
 #include <optional>
 
+#include "common/base/file.h"
 #include "common/base/thread.h"
 #include "common/cluster/options.h"
 #include "common/host/hosted_shard.h"
+#include "common/net/credentials.h"
+#include "common/net/listener.h"
+#include "common/net/reactor.h"
+#include "common/net/signal_exit.h"
 #include "common/wire/connection_set.h"
-#include "daemons/daemon.h"
 #include "daemons/metrics_server.h"
 #include "daemons/service_watch.h"
 #include "daemons/step_traces.h"
@@ -65,7 +69,7 @@ class WorkerServer {
   // made once the address is bound: before, the job may be another process's
   std::optional<JobReport> report_;
   std::optional<host::HostedShard> shard_;  // where workers host shards that others use
-  daemons::SignalExit signals_;
+  net::SignalExit signals_;
   std::optional<Error> error_;
   JobEnd ended_;
   bool shard_ended_ = false;  // nobody needs its values any more

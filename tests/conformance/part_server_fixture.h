@@ -23,7 +23,7 @@
 #include "tests/conformance/session_harness.h"
 #include "tests/unit/graph/error_text.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 
 using engine::TaskPart;
 using engine::testing::RawClient;
@@ -162,4 +162,4 @@ class PartServerTest : public ::testing::Test {
   schema::GraphSession::Client session_ = nullptr;
 };
 
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

@@ -1,7 +1,7 @@
 // A task that serves, against clients and tasks that are late, doubled, hostile, frozen or gone:
 // single messages over real sockets. Scenarios 19 and 20.
 
-#include "daemons/part_server.h"
+#include "common/serving/part_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include "common/engine/session.h"
 #include "tests/conformance/part_server_fixture.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 namespace {
 
 using ::testing::AllOf;
@@ -364,4 +364,4 @@ TEST_F(LostTaskTest, TargetsThatAreWrongAreNamed) {
 }
 
 }  // namespace
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

@@ -13,7 +13,7 @@
 #include "tests/conformance/part_server_fixture.h"
 #include "tests/unit/graph/control_functions.h"
 
-namespace dtf::daemons {
+namespace dtf::serving {
 namespace {
 
 using ::testing::AllOf;
@@ -295,4 +295,4 @@ TEST_F(RegistrationsTest, AtOnceAreBounded) {
 }
 
 }  // namespace
-}  // namespace dtf::daemons
+}  // namespace dtf::serving

@@ -22,8 +22,8 @@
 #include "common/net/message_stream.h"
 #include "common/net/rpc_connection.h"
 #include "common/net/socket_options.h"
+#include "common/serving/part_server.h"
 #include "common/wire/session/remote_tasks.h"
-#include "daemons/part_server.h"
 #include "tests/support/loopback.h"
 #include "tests/unit/engine/devices.h"
 
@@ -52,7 +52,7 @@ inline std::string nameOf(const ::testing::TestParamInfo<bool>& remote) {
 // A task that serves, in a thread of its own. The destructor stops and joins it.
 class ServingThread {
  public:
-  ServingThread(daemons::PartServerOptions options, Fd listening,
+  ServingThread(serving::PartServerOptions options, Fd listening,
                 const std::vector<SessionDevice>& devices)
       : port_(dtf::testing::portOf(listening)) {
     std::promise<void> ready;
@@ -60,7 +60,7 @@ class ServingThread {
     thread_ = Thread("serve", [this, &ready, options = std::move(options), fd, &devices] {
       net::Reactor reactor;
       net::ReactorLoop loop(reactor);
-      daemons::PartServer server(options, loop, devices);
+      serving::PartServer server(options, loop, devices);
       net::Listener listener(
           reactor.port, std::move(*fd),
           [&](net::AcceptedSocket socket, net::ConnectionKind, std::string peer) {
@@ -118,7 +118,7 @@ struct RawClient {
 class SessionHarness {
  public:
   SessionHarness(bool remote, const std::vector<graph::DeviceName>& device_names,
-                 const daemons::ServeLimits& limits = {.sessions = 4})
+                 const serving::ServeLimits& limits = {.sessions = 4})
       : remote_(remote), devices_(device_names), chunk_bytes_(limits.chunk_bytes) {
     if (!remote) {
       process_ = std::make_shared<LocalProcess>(devices_.all());
@@ -127,7 +127,7 @@ class SessionHarness {
     std::map<TaskId, std::vector<SessionDevice>> of;
     for (const SessionDevice& device : devices_.all()) of[*device.name.taskId()].push_back(device);
     std::map<TaskId, Fd> listening;
-    daemons::PartServerOptions options;
+    serving::PartServerOptions options;
     options.limits = limits;
     for (const auto& [task, own] : of) {
       Fd fd = dtf::testing::listenOnLoopback();

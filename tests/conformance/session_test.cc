@@ -45,7 +45,7 @@ std::vector<graph::DeviceName> fourDevices() {
 // True: over sockets.
 class SessionSuite : public ::testing::TestWithParam<bool> {
  protected:
-  explicit SessionSuite(const daemons::ServeLimits& limits = {.sessions = 4})
+  explicit SessionSuite(const serving::ServeLimits& limits = {.sessions = 4})
       : harness_(GetParam(), fourDevices(), limits) {}
   std::unique_ptr<Session> open(SessionOptions options = {}) {
     return std::make_unique<Session>(graph_, harness_.connect(), std::move(options));

@@ -307,6 +307,73 @@ TEST_F(ExamplesTest, AJobIsWatchedWhileItTrains) {
   }
 }
 
+
+// The program of TensorFlow's four flags, once for each task of a cluster.
+class FourFlagsTest : public ExamplesTest {
+ protected:
+  void SetUp() override {}  // it is its own cluster
+  std::vector<std::string> command(const std::string& job, int index, const std::string& steps) {
+    const auto host = [&](size_t i) { return "localhost:" + std::to_string(ports_[i]); };
+    return {built_->path() + "/build/parameter_server",  "--ps_hosts=" + host(0),
+            "--worker_hosts=" + host(1) + "," + host(2), "--job_name=" + job,
+            "--task_index=" + std::to_string(index),     "--steps=" + steps};
+  }
+  void start(const std::string& job, int index, const std::string& steps) {
+    tasks_.push_back(Process(command(job, index, steps), {}, folder_.path()));
+    ASSERT_TRUE(tasks_.back().waitForOutput("serving dtf://localhost:", kExampleWithin))
+        << tasks_.back().err();
+  }
+};
+
+TEST_F(FourFlagsTest, MakeAPsAndWorkersThatTrainInAsync) {
+  start("worker", 1, "400");  // in any order
+  start("worker", 0, "400");
+  start("ps", 0, "400");
+  const ProcessResult other = tasks_[0].wait(kExampleWithin);
+  const ProcessResult chief = tasks_[1].wait(kExampleWithin);
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_EQ(chief.exit_code, 0) << chief.err;
+  EXPECT_THAT(other.out, HasSubstr("worker/1 is done"));
+  EXPECT_THAT(chief.out, ::testing::ContainsRegex("accuracy 0[.][89]")) << chief.out;
+  tasks_[2].signal(SIGTERM);
+  const ProcessResult ps = tasks_[2].wait(kExampleWithin);
+  EXPECT_EQ(ps.exit_code, 0) << ps.err;
+  EXPECT_THAT(ps.out, HasSubstr("ps/0 was told to stop by SIGTERM\n"));
+}
+
+TEST_F(FourFlagsTest, NameAPsThatIsKilled) {
+  start("ps", 0, "0");
+  start("worker", 0, "1000000000");
+  start("worker", 1, "1000000000");
+  for (size_t worker : {1, 2})
+    ASSERT_TRUE(tasks_[worker].waitForOutput("global step ", kExampleWithin));
+  tasks_[0].signal(SIGKILL);
+  for (size_t worker : {1, 2}) {
+    const ProcessResult ended = tasks_[worker].wait(kExampleWithin);
+    EXPECT_EQ(ended.exit_code, 69) << ended.err;
+    // Its client has lost it, or the client's own server, which sends it gradients.
+    EXPECT_THAT(ended.err, ::testing::ContainsRegex("parameter_server: error: .*ps/0 .localhost:" +
+                                                    std::to_string(ports_[0]) + ".*lost"));
+  }
+}
+
+TEST_F(FourFlagsTest, AreCheckedAndTheMistakeNamed) {
+  start("ps", 0, "0");
+  const ProcessResult again = run(command("ps", 0, "0"));
+  EXPECT_EQ(again.exit_code, 69);
+  EXPECT_THAT(again.err, HasSubstr(std::to_string(ports_[0])));
+  EXPECT_THAT(run(command("chief", 0, "0")).err, HasSubstr("unknown job 'chief'"));
+  const ProcessResult beyond = run(command("worker", 2, "0"));
+  EXPECT_EQ(beyond.exit_code, 78);
+  EXPECT_THAT(beyond.err, HasSubstr("there is no worker/2: the cluster has 2 tasks of worker"));
+  // This worker's cluster has one worker, the ps's has two.
+  std::vector<std::string> swapped = command("worker", 0, "10");
+  swapped[2] = "--worker_hosts=localhost:" + std::to_string(ports_[1]);
+  const ProcessResult other = run(swapped);
+  EXPECT_EQ(other.exit_code, 78) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("were started with different clusters"));
+}
+
 TEST_F(ExamplesTest, WhoeverIsWrongIsToldWhat) {
   EXPECT_EQ(run({"remote_counter"}).exit_code, 2);
   const ProcessResult nobody = run({"linear_regression", ps(), "dtf://here"});

@@ -29,6 +29,8 @@ NOT_COMPARED = {
     "UnsortedSegmentSum", "Accuracy", "Conv2DBackpropInput", "Conv2DBackpropFilter", "FIFOQueue", "QueueEnqueue",
     "QueueEnqueueMany", "QueueDequeue", "QueueDequeueMany", "QueueSize", "QueueClose", "ApplyOptimizer",
     "ApplySparseOptimizer", "InitializeVariable", "IsVariableInitialized", "ClipByGlobalNorm",
+    "SyncReplicasTicket", "AccumulatorApplyGradient", "SparseAccumulatorApplyGradient", "SyncReplicasArrive",
+    "ApplyAccumulated", "SyncReplicasFinish",
 }
 
 

@@ -69,7 +69,7 @@ class Session {
  public:
   Session(World& world, uint8_t kind) : loop_(world.reactor, kind >= kSocketsFrom) {
     for (size_t i = 0; i < kServing; ++i) {
-      servers_[i] = std::make_unique<daemons::PartServer>(
+      servers_[i] = std::make_unique<serving::PartServer>(
           fuzz::serveOptions(i, queues_), loop_,
           std::vector<engine::SessionDevice>{
               {graph::fullDevice(fuzz::servingTask(i)), &world.cpus[i], &world.kernels}});
@@ -105,12 +105,12 @@ class Session {
   }
 
   uint64_t heldBesideValues(size_t which) const {
-    const daemons::ServedTask& task = servers_[which]->task();
+    const serving::ServedTask& task = servers_[which]->task();
     return task.budget->taken() - task.variables.load().bytes - task.queues.load().bytes;
   }
 
   void checkBounds() const {
-    const daemons::ServeLimits limits = fuzz::serveLimits();
+    const serving::ServeLimits limits = fuzz::serveLimits();
     for (const auto& server : servers_) {
       // A message of twice the bound is read if no other message is above it.
       FUZZ_CHECK(server->task().budget->taken() <=
@@ -208,7 +208,7 @@ class Session {
   Arguments arguments_{{}};
   fuzz::HeldQueues queues_;
   fuzz::ServeLoop loop_;
-  std::array<std::unique_ptr<daemons::PartServer>, kServing> servers_;
+  std::array<std::unique_ptr<serving::PartServer>, kServing> servers_;
   std::array<uint64_t, kServing> held_{};  // at first, beside values
   std::unique_ptr<fuzz::HonestClient> honest_;
   std::array<Client, 2 * kServing> clients_;

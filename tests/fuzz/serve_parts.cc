@@ -7,7 +7,7 @@
 #include "common/graph/device_name.h"
 #include "common/graph/queue.h"
 #include "common/graph/standard_ops.h"
-#include "daemons/served_part.h"
+#include "common/serving/served_part.h"
 #include "tests/fuzz/serve_world.h"
 
 namespace dtf::fuzz {

@@ -130,7 +130,7 @@ cluster::Address serveAddress(size_t which) {
   return {"127.0.0.1", static_cast<uint16_t>(1 + which)};
 }
 
-daemons::ServeLimits serveLimits() {
+serving::ServeLimits serveLimits() {
   return {.sessions = 4,
           .connections = 12,
           .plans = 4,
@@ -182,8 +182,8 @@ void HeldQueues::runOne(size_t which) {
   (*std::next(queues_.begin(), static_cast<std::ptrdiff_t>(which % queues_.size())))->runFirst();
 }
 
-daemons::PartServerOptions serveOptions(size_t which, HeldQueues& queues) {
-  daemons::PartServerOptions options{.self = servingTask(which),
+serving::PartServerOptions serveOptions(size_t which, HeldQueues& queues) {
+  serving::PartServerOptions options{.self = servingTask(which),
                                      .incarnation = incarnationOf(servingTask(which)),
                                      .ps = {},
                                      .workers = {},
@@ -197,7 +197,7 @@ ServeLoop::~ServeLoop() noexcept = default;
 
 kj::Own<net::MessageStream> ServeLoop::streamTo(size_t which) {
   DTF_CHECK(servers_[which] != nullptr);
-  daemons::PartServer& server = *servers_[which];
+  serving::PartServer& server = *servers_[which];
   StreamPair streams = hasSockets() ? socketStreams(reactor(), {}, server.pool()) : memoryStreams();
   server.serve(kj::mv(streams.far), "fuzz");
   return kj::mv(streams.near);

@@ -17,9 +17,9 @@
 #include "common/engine/device_queue.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/kernel.h"
+#include "common/serving/part_server.h"
 #include "common/wire/connection_set.h"
 #include "common/wire/session/session_calls.h"
-#include "daemons/part_server.h"
 #include "tests/fuzz/fuzz_loop.h"
 #include "tests/fuzz/memory_stream.h"
 
@@ -33,7 +33,7 @@ inline constexpr TaskId kHostile = servingTask(kServing);
 Incarnation incarnationOf(TaskId task);
 
 // Limits of each serving task: small, so that a program reaches them.
-daemons::ServeLimits serveLimits();
+serving::ServeLimits serveLimits();
 
 // All queues of both tasks.
 // Owns: the posted jobs that have not run. Outlives the queues.
@@ -77,7 +77,7 @@ class ServeLoop final : public FuzzLoop {
   using FuzzLoop::FuzzLoop;
   ~ServeLoop() noexcept override;
 
-  void tell(size_t which, daemons::PartServer* server) { servers_[which] = server; }
+  void tell(size_t which, serving::PartServer* server) { servers_[which] = server; }
   Manner& manner() { return manner_; }
   // A new connection to a task.
   kj::Own<net::MessageStream> streamTo(size_t which);
@@ -89,14 +89,14 @@ class ServeLoop final : public FuzzLoop {
   void close();
 
  private:
-  std::array<daemons::PartServer*, kServing> servers_{};
+  std::array<serving::PartServer*, kServing> servers_{};
   Manner manner_ = Manner::kTakes;
   std::unique_ptr<wire::ConnectionSet> hostile_;
   std::vector<kj::Own<net::MessageStream>> frozen_;
 };
 
 // Options of a serving task on `queues`, which must outlive it.
-daemons::PartServerOptions serveOptions(size_t which, HeldQueues& queues);
+serving::PartServerOptions serveOptions(size_t which, HeldQueues& queues);
 cluster::Address serveAddress(size_t which);
 
 // A session over both tasks: its step reads variables of both, adds to one, and sends a tensor from

@@ -12,7 +12,6 @@ EXAMPLES = "common/api/examples"  # of such programs
 UNCALLED_ALLOWED = {
     "gpu/cuda_error.h: cudnnGetErrorString()": "cuDNN's own, called there",
     "common/base/failpoint.h: failpointNames()": "tests arm each of them",
-    "common/checkpoint/restore.h: readPart()": "tests read one part of a shard",
     "common/net/buffer_pool.h: freshCount()": "tests see that buffers are used again",
     "common/net/buffer_pool.h: retainedBytes()": "tests see the bound",
     "common/net/tls_session.h: bufferBytes()": "tests see the bound",

@@ -13,7 +13,7 @@ class CountsTest(PlantedTest):
         self.assertIn("common/base: error: 0.0 asserts per 1000 lines, 8 are the least", found)
         self.assert_found("common/base/a.h:1: error: alone() has no caller", found)
         self.assertFalse(any("called()" in p or p.startswith("common/net:") for p in found), found)
-        self.assert_found("readPart() has a caller, or is gone", found)
+        self.assert_found("failpointNames() has a caller, or is gone", found)
 
     def test_asserts_are_counted_and_functions_that_no_program_calls_named(self):
         files = {"common/base/a.h": "int used();\nint dead();\nint here();\n",

@@ -8,7 +8,6 @@ WITHOUT_REASON = 0
 
 # (pattern of re.fullmatch, the test, which must exist, and the reason)
 TESTED_IN = [
-    (r"common/api/guarded\.cc", "tests/unit/api/tensor_test.cc", "hidden in libdtf, whose tests see its own functions alone"),
     (r"common/net/frame_reader_io\.cc", "tests/unit/net/frame_reader_test.cc", "the rest of FrameReader: one class in two files"),
     (r"common/net/frame_writer_io\.cc", "tests/unit/net/frame_writer_test.cc", "the rest of FrameWriter: one class in two files"),
     (r"common/net/(frame_link|tls_greeting)\.cc", "tests/unit/net/tls_session_test.cc", "TLS needs both of its ends"),
@@ -16,7 +15,7 @@ TESTED_IN = [
      "one end of a transfer: the other end is a ps, a floor above"),
     (r"common/wire/session/(remote_step|remote_tasks|session_calls|task_link)\.cc", "tests/conformance/session_test.cc",
      "a master's calls: the suite has tasks that answer them"),
-    (r"daemons/(part_server|part_service|served_part|served_session)\.cc", "tests/conformance/part_server_test.cc",
+    (r"common/serving/(part_service|served_part|served_session)\.cc", "tests/conformance/part_server_test.cc",
      "a task that serves: the suite has clients that ask it"),
     (r"common/host/(data_gate|gradient_reader|replica_service)\.cc", "tests/conformance/rpc_exchange_client_test.cc",
      "a ps's end of connections: the suite has workers and ps that use them"),

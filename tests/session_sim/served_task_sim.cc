@@ -61,10 +61,10 @@ Incarnation incarnationOf(TimePoint now, uint32_t number) {
   return Incarnation::of(0, ticks, static_cast<uint8_t>(number));
 }
 
-daemons::PartServerOptions optionsOf(const Environment& environment, const ProcessRef& process,
+serving::PartServerOptions optionsOf(const Environment& environment, const ProcessRef& process,
                                      const SessionPlan& plan, TaskId task,
                                      Incarnation incarnation) {
-  daemons::PartServerOptions options{.self = task, .incarnation = incarnation};
+  serving::PartServerOptions options{.self = task, .incarnation = incarnation};
   for (const TaskId each : tasksOf(plan))
     (each.job == JobKind::kPs ? options.ps : options.workers).push_back(addressOf(each));
   options.make_queue = [&environment, process, &plan](const std::string&) {
@@ -96,7 +96,7 @@ ServedTaskSim::ServedTaskSim(const Environment& environment, const SessionPlan& 
   std::vector<engine::SessionDevice> devices;
   for (uint32_t i = 0; i < cpus.size(); ++i)
     devices.push_back({graph::fullDevice(task, "CPU", i), cpus[i].get(), &kernels});
-  server_ = std::make_unique<daemons::PartServer>(
+  server_ = std::make_unique<serving::PartServer>(
       optionsOf(environment, process_, plan, task, incarnation_), loop_, devices);
   environment.network.listen(
       addressOf(task).str(), process_,

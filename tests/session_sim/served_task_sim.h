@@ -10,7 +10,7 @@
 #include "common/engine/device_queue.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/kernel.h"
-#include "daemons/part_server.h"
+#include "common/serving/part_server.h"
 #include "tests/session_sim/session_plan.h"
 #include "tests/sim/sim_loop.h"
 
@@ -34,14 +34,14 @@ class ServedTaskSim {
   TaskId task() const { return task_; }
   Incarnation incarnation() const { return incarnation_; }
   const ProcessRef& process() const { return process_; }
-  daemons::PartServer& server() { return *server_; }
+  serving::PartServer& server() { return *server_; }
 
  private:
   const TaskId task_;
   const Incarnation incarnation_;
   const ProcessRef process_;
   SimLoop loop_;
-  std::unique_ptr<daemons::PartServer> server_;
+  std::unique_ptr<serving::PartServer> server_;
 };
 
 }  // namespace dtf::sim

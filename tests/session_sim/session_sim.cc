@@ -195,7 +195,7 @@ void SessionSim::pause(Duration time) {
 void SessionSim::judgeRest() {
   for (Task& task : tasks_) {
     if (task.process == nullptr) continue;
-    daemons::PartServer& server = task.process->server();
+    serving::PartServer& server = task.process->server();
     const std::string name = task.process->task().name();
     if (server.sessions() > 0)
       complain(fmt::format("{} has {} sessions, though all clients have gone: {}", name,

@@ -2,9 +2,11 @@
 
 // Graphs of operations, run by a Session.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -26,6 +28,34 @@ struct Function {
 struct Attribute {
   std::string name;
   std::variant<bool, int64_t, double, std::string, dtf_dtype, Dims, Function> value;
+};
+
+// Chooses the device of a new node from its op and attributes; see <dtf/device_setter.h>.
+using DeviceFunction =
+    std::function<std::string(const std::string& op, const std::vector<Attribute>& attributes)>;
+
+// The device of new nodes: a name, "/job:ps/task:1", or a function.
+class DeviceChoice {
+ public:
+  DeviceChoice() = default;
+  DeviceChoice(std::string name) : name_(std::move(name)) {}  // NOLINT: a name is a choice
+  DeviceChoice(const char* name) : name_(name) {}             // NOLINT: as above
+  template <class Choose, class = std::enable_if_t<std::is_invocable_v<
+                              Choose, const std::string&, const std::vector<Attribute>&>>>
+  DeviceChoice(Choose choose) : choose_(std::move(choose)) {}  // NOLINT: as above
+
+  // Returns "" for an op that acts on a variable or a queue, where that is, if a function chooses.
+  std::string of(const std::string& op, const std::vector<Attribute>& attributes) const {
+    if (!choose_) return name_;
+    for (const char* act : {"ReadVariable", "Assign", "Scatter", "Apply", "IsVariable", "Queue"})
+      if (op.rfind(act, 0) == 0) return {};
+    return choose_(op, attributes);
+  }
+  const std::string& name() const { return name_; }  // empty: any device, or a function's
+
+ private:
+  std::string name_;
+  DeviceFunction choose_;
 };
 
 // One component of a queue's elements.
@@ -65,6 +95,7 @@ class Graph : public VariableOps<Graph> {
   Graph& operator=(const Graph&) = delete;
 
   // ---- devices and name prefixes of new nodes, until the scope ends
+  template <class T>
   class [[nodiscard]] Scope {
    public:
     ~Scope() { *field_ = std::move(before_); }
@@ -73,13 +104,13 @@ class Graph : public VariableOps<Graph> {
 
    private:
     friend class Graph;
-    Scope(std::string& field, std::string value)
-        : field_(&field), before_(std::exchange(field, std::move(value))) {}
-    std::string* field_;
-    std::string before_;
+    Scope(T& field, T value) : field_(&field), before_(std::exchange(field, std::move(value))) {}
+    T* field_;
+    T before_;
   };
-  Scope device(std::string name) { return {device_, std::move(name)}; }  // "/job:ps/task:1"
-  Scope scope(const std::string& name) { return {prefix_, prefix_ + name + "/"}; }
+  // "/job:ps/task:1", or a function; an inner scope's device replaces an outer one's.
+  Scope<DeviceChoice> device(DeviceChoice choice) { return {device_, std::move(choice)}; }
+  Scope<std::string> scope(const std::string& name) { return {prefix_, prefix_ + name + "/"}; }
 
   // ---- any op; dtf_op_names() lists them with their attributes
   Output op(const std::string& op, const std::vector<Output>& inputs,
@@ -90,7 +121,8 @@ class Graph : public VariableOps<Graph> {
     std::unique_ptr<dtf_node, FreeNode> owner(node);
     for (const Output& input : inputs) dtf_node_input(node, input);
     for (const Output& before : after) dtf_node_control_input(node, before.node);
-    if (!device_.empty()) dtf_node_device(node, device_.c_str());
+    const std::string where = device_.of(op, attributes);
+    if (!where.empty()) dtf_node_device(node, where.c_str());
     for (const Attribute& attribute : attributes) set(node, attribute);
     int32_t id = -1;
     check(dtf_node_add(owner.release(), &id));
@@ -226,7 +258,7 @@ class Graph : public VariableOps<Graph> {
 
   const dtf_graph* get() const { return handle_.get(); }
   dtf_graph* get() { return handle_.get(); }
-  const std::string& device() const { return device_; }
+  const std::string& device() const { return device_.name(); }
   const std::string& prefix() const { return prefix_; }
 
  private:
@@ -294,7 +326,8 @@ class Graph : public VariableOps<Graph> {
   }
 
   std::unique_ptr<dtf_graph, Free> handle_;
-  std::string device_, prefix_;
+  DeviceChoice device_;
+  std::string prefix_;
 };
 
 }  // namespace v1

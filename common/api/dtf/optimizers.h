@@ -28,8 +28,8 @@ class Optimizer {
     return *this;
   }
   // The value is a number or a bool; add() takes any text.
-  template <class Value>
-  Optimizer& set(const std::string& name, Value value) requires std::is_arithmetic_v<Value> {
+  template <class Value, class = std::enable_if_t<std::is_arithmetic_v<Value>>>
+  Optimizer& set(const std::string& name, Value value) {
     if constexpr (std::is_same_v<Value, bool>)
       return add(name + (value ? "=true" : "=false"));
     else if constexpr (std::is_integral_v<Value>)

@@ -2,6 +2,12 @@
 """The C interface from Python, with nothing but ctypes: adds to the variable that remote_counter.c adds to.
 
 Usage: remote_counter.py LIBDTF PS AMOUNT       libdtf.so, and dtf://host:port of a `psd --serve`
+
+Two things must run first: a ps that serves, and remote_counter.c once, which gives the counter its first value. Without
+the second, the error is that the variable 'counter' has no value yet.
+    psd --cluster configs/clusters/local.yaml --task 0 --serve
+    remote_counter dtf://localhost:2221 0 0
+The package `dtf` (common/api/python) has classes for all of this.
 """
 import ctypes
 import sys

@@ -40,8 +40,8 @@ std::set<TaskId> tasksNamedIn(const graph::Graph& graph);
 // Threads: thread-safe, like Tasks; it outlives its plans.
 // Blocks: the constructor, until all targets have replied; the rest as Tasks.
 // Errors: the constructor: kUnavailable with a target that can't be reached, or doesn't serve;
-// kBadConfig if two targets are the same task; kPermission if a target is another task than it
-// names.
+// kBadConfig if two targets are the same task, or tasks were started with different clusters;
+// kPermission if a target is another task than it names.
 class RemoteTasks final : public engine::Tasks {
  public:
   explicit RemoteTasks(RemoteTasksOptions options);

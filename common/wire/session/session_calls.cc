@@ -1,5 +1,6 @@
 #include "common/wire/session/session_calls.h"
 
+#include <fmt/format.h>
 #include <kj/vector.h>
 
 #include <algorithm>
@@ -7,10 +8,37 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/cluster/address.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/named_wait.h"
 
 namespace dtf::wire {
+
+namespace {
+
+// Returns how the clusters differ that two tasks were started with; empty: they don't. A task that
+// reports none has nothing to compare, nor has the own address of a task, which the kernel may have
+// chosen.
+std::string clusterDifference(const TaskLink& a, const TaskLink& b) {
+  if (a.cluster().empty() || b.cluster().empty()) return {};
+  for (const auto& [one, other] : {std::pair(&a, &b), {&b, &a}})
+    for (const auto& [task, address] : one->cluster()) {
+      const auto at = other->cluster().find(task);
+      const bool is_known = at != other->cluster().end();
+      if (is_known ? cluster::bindKey(at->second) == cluster::bindKey(address)
+                   : task == other->task())
+        continue;
+      return fmt::format(
+          "{} and {} were started with different clusters: to {} {} is at {}, {}; start every "
+          "program with the same addresses in the same order",
+          one->peer(), other->peer(), one->task().name(), task.name(), address.str(),
+          is_known ? fmt::format("to {} at {}", other->task().name(), at->second.str())
+                   : fmt::format("{} knows no {}", other->task().name(), task.name()));
+    }
+  return {};
+}
+
+}  // namespace
 
 SessionCalls::SessionCalls(net::Loop& loop, std::vector<RemoteTarget> targets, SessionLimits limits)
     : loop_(loop), limits_(limits) {
@@ -48,6 +76,9 @@ void SessionCalls::takeDevices() {
     if (!tasks.insert(link->task()).second)
       net::throwAsKj(
           Error(ErrorCode::kBadConfig, link->task().name() + " is given as two targets"));
+    if (const std::string difference = clusterDifference(*links_.front(), *link);
+        !difference.empty())
+      net::throwAsKj(Error(ErrorCode::kBadConfig, difference));
     devices_.insert(devices_.end(), link->devices().begin(), link->devices().end());
   }
 }

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "tests/unit/api/errors.h"
+#include "tests/unit/api/temporary_folder.h"
 
 namespace dtf::testing {
 namespace {
@@ -14,19 +15,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-// Removed at its end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_(::testing::TempDir() + "saver-XXXXXX") {
-    EXPECT_NE(mkdtemp(path_.data()), nullptr);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 class ApiSaver : public ::testing::Test {
  protected:

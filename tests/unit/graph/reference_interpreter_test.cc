@@ -59,7 +59,13 @@ TEST_F(ReferenceInterpreter, DefinesEveryOpThatCanBeComputed) {
                                               "ApplySparseOptimizer",
                                               "InitializeVariable",
                                               "IsVariableInitialized",
-                                              "ClipByGlobalNorm"};
+                                              "ClipByGlobalNorm",
+                                              "SyncReplicasTicket",
+                                              "AccumulatorApplyGradient",
+                                              "SparseAccumulatorApplyGradient",
+                                              "SyncReplicasArrive",
+                                              "ApplyAccumulated",
+                                              "SyncReplicasFinish"};
   for (const std::string_view op : standardOps().names()) {
     EXPECT_NE(testing::isDefined(op), outside.contains(op)) << op;
   }

@@ -77,6 +77,27 @@ TEST_F(MinimizeTest, ClipsAllGradientsByOneNorm) {
   EXPECT_EQ(node("Momentum/update_w").inputs.at(2), (Output{clip.id, 0}));
 }
 
+TEST_F(MinimizeTest, ReplicasBringTheirGradientsToTheVariables) {
+  const Minimized made = minimized("adam", {.replicas = SyncReplicas{2, 3, 1}});
+  EXPECT_EQ(node("w/sync_step").device, "/job:ps/task:1");
+  EXPECT_EQ(node("w/sync_step").outputs[0].dtype, DType::kInt64);
+  EXPECT_EQ(node("Adam/gradient_w").op, "AccumulatorApplyGradient");
+  EXPECT_EQ(node("Adam/gradient_t").op, "SparseAccumulatorApplyGradient");
+  const Node& arrive = node("Adam/arrive");
+  EXPECT_EQ(arrive.attribute<int64_t>("rank"), 1);
+  EXPECT_EQ(made.accepted, (Output{arrive.id, 1}));
+  EXPECT_EQ(node("Adam/update_t").op, "ApplyAccumulated");
+  EXPECT_TRUE(node("Adam/update_t").attribute<bool>("sparse"));
+  EXPECT_EQ(graph_.node(made.train.node).control_inputs.size(), 2u) << "after both updates";
+  EXPECT_EQ(graph_.node(*made.finish).op, "SyncReplicasFinish");
+  EXPECT_THAT(errorText([&] {
+                minimized("adam", {.replicas = SyncReplicas{2, 3, 3}});
+              }),
+              HasSubstr("rank 3 is none of the 3 replicas"));
+  EXPECT_THAT(errorText([&] { minimized("gradient_descent", {.replicas = SyncReplicas{}}); }),
+              HasSubstr("has synchronous replicas already"));
+}
+
 TEST_F(MinimizeTest, ATableIsDenseWhereItsUpdateNeedsTheWhole) {
   minimized("momentum weight_decay=0.1");
   EXPECT_EQ(node("Momentum/update_t").op, "ApplyOptimizer");

@@ -1,0 +1,242 @@
+#include "common/engine/replica_barrier.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "common/engine/variable.h"
+
+namespace dtf::engine {
+namespace {
+
+Tensor counterTensor(int64_t value) {
+  Tensor tensor(DType::kInt64, Shape());
+  tensor.as<int64_t>()[0] = value;
+  return tensor;
+}
+
+}  // namespace
+
+// A process never repeats a ticket of a process before it: other tasks may still have its
+// gradients.
+ReplicaBarrier::ReplicaBarrier(std::string name)
+    : name_(std::move(name)),
+      last_ticket_(static_cast<int64_t>(Incarnation::ofNow().ticks() << Incarnation::kTicksShift)) {
+}
+
+ReplicaBarrier::~ReplicaBarrier() {
+  MutexLock lock(mutex_);
+  DTF_CHECK_MSG(waiting_.empty(), name_);  // they would never be called back
+}
+
+GradientAccumulator::Ticket ReplicaBarrier::newTicket(int64_t rank) {
+  MutexLock lock(mutex_);
+  GradientAccumulator::Ticket& ticket = tickets_[rank];
+  ticket.number = ++last_ticket_;
+  return ticket;
+}
+
+// Several gradients of a rank count if there are fewer replicas than gradients.
+int64_t ReplicaBarrier::shareOf(const Arrival& arrival) {
+  const int64_t wanted = arrival.replicas_to_aggregate, total = arrival.total_num_replicas;
+  if (wanted <= total) return 1;
+  return wanted / total + (arrival.rank < wanted % total ? 1 : 0);
+}
+
+// Whatever throws does so before anything here has changed.
+Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arrival, Done done) {
+  DTF_CHECK(arrival.replicas_to_aggregate > 0 && done != nullptr);
+  follow(global_step);
+  std::vector<Call> calls;
+  Wait wait = 0;
+  {
+    MutexLock lock(mutex_);
+    if (finished_)
+      throw Error(ErrorCode::kOutOfRange, "the training by '" + name_ +
+                                              "' is finished: no gradient is taken any more; set "
+                                              "or initialise it to train again");
+    const int64_t step = counterValue(global_step);
+    wantSameReplicas(arrival);
+    if (isStale(step, arrival)) {
+      calls.push_back({std::move(done), staleOutcome(step, arrival)});
+    } else {
+      if (waiting_.size() >= kWaitsMax)
+        throw Error(ErrorCode::kUnavailable, "too many steps wait at '" + name_ + "' already");
+      const int64_t missing = shareOf(arrival) - arrivedOf(arrival.rank);
+      const bool counts = missing > 0;
+      const bool decides =
+          std::cmp_greater_equal(arrived_.size() + (counts ? 1 : 0), arrival.replicas_to_aggregate);
+      if (decides) count(global_step, step);
+      replicas_to_aggregate_ = arrival.replicas_to_aggregate;
+      total_ = arrival.total_num_replicas;
+      step_ = step;
+      if (counts) {
+        arrived_.push_back({arrival.rank, arrival.ticket});
+        tickets_.at(arrival.rank).arrived = arrival.ticket;
+      }
+      if (missing > 1) {  // the rank has more to bring before it waits
+        calls.push_back({std::move(done), outcomeOf(last_, arrival, true, step)});
+      } else {
+        wait = ++last_wait_;
+        Waiting waiting{arrival, std::move(done)};
+        waiting.arrival.local_steps = {};
+        waiting_.emplace(wait, std::move(waiting));
+      }
+      if (decides) decide(step, calls);
+      if (decides) wait = 0;
+    }
+  }
+  make(std::move(calls));
+  return wait;
+}
+
+void ReplicaBarrier::wantSameReplicas(const Arrival& arrival) const {
+  if (arrived_.empty() && waiting_.empty()) return;
+  if (arrival.replicas_to_aggregate == replicas_to_aggregate_ &&
+      arrival.total_num_replicas == total_)
+    return;
+  throw Error(ErrorCode::kBadConfig, "rank " + std::to_string(arrival.rank) + " aggregates " +
+                                         std::to_string(arrival.replicas_to_aggregate) + " of " +
+                                         std::to_string(arrival.total_num_replicas) +
+                                         " replicas, but others at '" + name_ + "' aggregate " +
+                                         std::to_string(replicas_to_aggregate_) + " of " +
+                                         std::to_string(total_));
+}
+
+void ReplicaBarrier::follow(const Variable& global_step) {
+  std::vector<Call> calls;
+  {
+    MutexLock lock(mutex_);
+    const int64_t step = counterValue(global_step);
+    if (last_.step + 1 != step) last_ = {};
+    if (step_ == step) return;
+    failAll(Error(ErrorCode::kUnavailable, "the global step '" + name_ + "' became " +
+                                               std::to_string(step) +
+                                               " while a step waited for other replicas"),
+            calls);
+    step_ = step;
+  }
+  make(std::move(calls));
+}
+
+bool ReplicaBarrier::isStale(int64_t step, const Arrival& arrival) const {
+  const auto known = tickets_.find(arrival.rank);
+  if (known == tickets_.end() || known->second.number != arrival.ticket) return true;
+  return std::any_of(arrival.local_steps.begin(), arrival.local_steps.end(),
+                     [&](int64_t local) { return local != step; });
+}
+
+// A variable that is behind takes the last decision; without one nothing can bring it on.
+FifoQueue::Outcome ReplicaBarrier::staleOutcome(int64_t step, const Arrival& arrival) const {
+  for (const int64_t local : arrival.local_steps)
+    if (local > step || (local >= 0 && local < step && last_.step < 0))
+      return Error(ErrorCode::kUnavailable,
+                   "a variable has taken " + std::to_string(local) +
+                       " steps, but the global step '" + name_ + "' is " + std::to_string(step) +
+                       ": its task was started again, or values of two checkpoints are mixed; "
+                       "restore a checkpoint");
+  const auto replicas = static_cast<size_t>(arrival.replicas_to_aggregate);
+  if (last_.step >= 0 && last_.tickets.size() != replicas)
+    return Error(ErrorCode::kBadConfig, "the last step at '" + name_ + "' had " +
+                                            std::to_string(last_.tickets.size()) +
+                                            " gradients, not " + std::to_string(replicas));
+  return outcomeOf(last_, arrival, false, step);
+}
+
+int64_t ReplicaBarrier::arrivedOf(int64_t rank) const {
+  return std::count_if(arrived_.begin(), arrived_.end(),
+                       [&](const Known& known) { return known.rank == rank; });
+}
+
+void ReplicaBarrier::count(Variable& global_step, int64_t step) {
+  global_step.change(true, [&](const std::byte*, std::byte* after) {
+    const int64_t next = step + 1;
+    std::memcpy(after, &next, sizeof(next));
+  });
+}
+
+void ReplicaBarrier::decide(int64_t step, std::vector<Call>& calls) {
+  DTF_CHECK(std::cmp_equal(arrived_.size(), replicas_to_aggregate_));
+  std::stable_sort(arrived_.begin(), arrived_.end(),
+                   [](const Known& a, const Known& b) { return a.rank < b.rank; });
+  last_ = {step, {}};
+  for (const Known& known : arrived_) last_.tickets.push_back(known.ticket);
+  arrived_.clear();
+  step_ = step + 1;
+  for (auto& [wait, waiting] : waiting_)
+    calls.push_back({std::move(waiting.done), outcomeOf(last_, waiting.arrival, false, step_)});
+  waiting_.clear();
+}
+
+FifoQueue::Outcome ReplicaBarrier::outcomeOf(const Decision& decision, const Arrival& arrival,
+                                             bool is_in, int64_t global_step) {
+  Tensor numbers(DType::kInt64, Shape{1 + arrival.replicas_to_aggregate});
+  DTF_CHECK(std::cmp_less_equal(decision.tickets.size(), arrival.replicas_to_aggregate));
+  numbers.as<int64_t>()[0] = decision.step;
+  std::copy(decision.tickets.begin(), decision.tickets.end(), numbers.as<int64_t>().begin() + 1);
+  is_in = is_in || std::find(decision.tickets.begin(), decision.tickets.end(), arrival.ticket) !=
+                       decision.tickets.end();
+  FifoQueue::Elements one(1);
+  one[0].components.push_back(std::move(numbers));
+  one[0].components.push_back(counterTensor(is_in ? 1 : 0));
+  one[0].components.push_back(counterTensor(global_step));
+  return one;
+}
+
+void ReplicaBarrier::failAll(const Error& cause, std::vector<Call>& calls) {
+  for (auto& [wait, waiting] : waiting_) calls.push_back({std::move(waiting.done), cause});
+  waiting_.clear();
+  arrived_.clear();
+}
+
+void ReplicaBarrier::cancel(Wait wait) {
+  std::map<Wait, Waiting>::node_type cancelled;  // freed without the lock
+  MutexLock lock(mutex_);
+  cancelled = waiting_.extract(wait);
+}
+
+void ReplicaBarrier::finish() {
+  std::vector<Call> calls;
+  {
+    MutexLock lock(mutex_);
+    finished_ = true;
+    failAll(Error(ErrorCode::kOutOfRange,
+                  "the training by '" + name_ + "' was finished while a step waited for gradients"),
+            calls);
+  }
+  make(std::move(calls));
+}
+
+void ReplicaBarrier::reset() {
+  std::vector<Call> calls;
+  {
+    MutexLock lock(mutex_);
+    finished_ = false;
+    failAll(Error(ErrorCode::kUnavailable, "the global step '" + name_ +
+                                               "' was set, or its container reset, while a step "
+                                               "waited for other replicas"),
+            calls);
+    step_ = -1;
+    last_ = {};
+  }
+  make(std::move(calls));
+}
+
+std::string ReplicaBarrier::awaited() const {
+  MutexLock lock(mutex_);
+  std::string ranks;
+  for (const Known& known : arrived_)
+    ranks += (ranks.empty() ? ", of rank " : ", ") + std::to_string(known.rank);
+  return "step " + std::to_string(step_) + " of '" + name_ + "' has " +
+         std::to_string(arrived_.size()) + " of " + std::to_string(replicas_to_aggregate_) +
+         " gradients" + ranks;
+}
+
+void ReplicaBarrier::make(std::vector<Call> calls) {
+  for (Call& call : calls) call.done(std::move(call.outcome));
+}
+
+}  // namespace dtf::engine

@@ -1,0 +1,322 @@
+#include "common/train/graph_supervisor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/log.h"
+#include "common/graph/op_def.h"
+
+namespace dtf::train {
+namespace {
+
+using engine::Session;
+
+// Losses one after another, without a step between them: the cause is not a task that returns.
+constexpr int kLossesMax = 20;
+// A task that waits logs at most this often.
+constexpr auto kLogEvery = std::chrono::seconds(10);
+
+Tensor number(int64_t value) {
+  Tensor tensor(DType::kInt64, Shape());
+  tensor.as<int64_t>()[0] = value;
+  return tensor;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kNamedMax = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kNamedMax); ++i)
+    text += (i == 0 ? "'" : ", '") + names[i] + "'";
+  if (names.size() > kNamedMax) text += fmt::format(" and {} more", names.size() - kNamedMax);
+  return text;
+}
+
+std::string withoutIndex(const std::string& tensor) {
+  return tensor.ends_with(":0") ? tensor.substr(0, tensor.size() - 2) : tensor;
+}
+
+}  // namespace
+
+GraphSupervisor::GraphSupervisor(FileSystem& file_system, GraphSupervisorOptions options)
+    : file_system_(file_system), options_(std::move(options)), saver_(file_system, options_.saver) {
+  if (options_.is_chief && options_.log_dir.empty())
+    throw Error(ErrorCode::kUsage,
+                "the chief's supervisor has no log_dir: name the folder of its checkpoints");
+}
+
+GraphSupervisor::~GraphSupervisor() = default;
+
+std::shared_ptr<Session> GraphSupervisor::session() const {
+  MutexLock lock(mutex_);
+  DTF_CHECK_MSG(session_ != nullptr, "prepare() comes first");
+  return session_;
+}
+
+// Any text of the folder is the same for all clients of a run, on whichever host they are.
+int64_t GraphSupervisor::runNumber() const {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : options_.log_dir.lexically_normal().string())
+    hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  return static_cast<int64_t>(hash >> 1) + 1;
+}
+
+void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_local) {
+  graph_.emplace(graph);
+  open_ = std::move(open);
+  is_local_ = is_local;
+  const graph::Node* const counter = graph.find(options_.saver.global_step);
+  if (counter == nullptr || counter->op != "Variable" || counter->outputs[0].dtype != DType::kInt64)
+    throw Error(ErrorCode::kBadConfig, "the graph has no counter '" + options_.saver.global_step +
+                                           "', an int64 variable: minimize a loss first, or name "
+                                           "the counter in the options");
+  recover();
+  losses_ = 0;
+  saved_at_ = summarised_at_ = clock_.now();
+  const int64_t step = globalStep();
+  summarised_step_ = step;
+  if (!options_.is_chief || !options_.summarize_every) return;
+  events_ = std::make_unique<summary::EventWriter>(file_system_, options_.log_dir);
+  events_->addSession(static_cast<uint64_t>(step), summary::SessionStatus::kStart);
+}
+
+void GraphSupervisor::openSessions() {
+  std::shared_ptr<Session> made = open_(*graph_);
+  std::shared_ptr<Session> ready;
+  if (!is_local_) {
+    graph::Graph mark(graph_->catalog());
+    const graph::Node* const counter = made->graph().find(options_.saver.global_step);
+    DTF_CHECK(counter != nullptr);
+    mark.addNode({.name = kReadyVariable,
+                  .op = "Variable",
+                  .inputs = {},
+                  .attributes = {{"shape", Shape()},
+                                 {"dtype", DType::kInt64},
+                                 {"initializer", std::string("zeros")}},
+                  .device = counter->device});
+    ready = open_(mark);
+  }
+  ready_session_ = std::move(ready);
+  MutexLock lock(mutex_);
+  session_ = std::move(made);
+}
+
+int64_t GraphSupervisor::readyValue() {
+  if (!ready_session_->uninitialized().empty()) return 0;
+  const std::vector<std::string> fetches = {kReadyVariable};
+  return ready_session_->run({}, fetches)[0].as<int64_t>()[0];
+}
+
+void GraphSupervisor::setReady(int64_t value) {
+  if (ready_session_ != nullptr) ready_session_->setVariable(kReadyVariable, number(value));
+}
+
+// Opens the session until the model is ready in it. Tasks come back one by one, so any of this may
+// fail a few times.
+void GraphSupervisor::recover() {
+  const TimePoint begin = clock_.now(), deadline = begin + options_.wait_max;
+  TimePoint logged = begin;
+  for (bool is_open = false;;) {
+    std::string missing;
+    try {
+      if (!is_open) openSessions();
+      is_open = true;
+      if (tryReady(missing)) return;
+    } catch (const Error& error) {
+      const bool may_return =
+          error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
+      if (!may_return) throw;
+      is_open = false;
+      missing = error.message();
+    }
+    const TimePoint now = clock_.now();
+    if (now >= deadline) giveUp(missing);
+    if (stop_requested_)
+      throw Error(ErrorCode::kUnavailable,
+                  options_.task + " was asked to stop while it waited: " + missing);
+    if (now - logged >= kLogEvery) {
+      logged = now;
+      log::warning("event=supervisor_waits task={} seconds={:.0f} of={:.0f} reason=\"{}\"",
+                   options_.task, toSeconds(now - begin), toSeconds(options_.wait_max), missing);
+    }
+    pause(std::min(deadline, now + options_.poll_every));
+  }
+}
+
+void GraphSupervisor::giveUp(const std::string& missing) const {
+  throw Error(ErrorCode::kDeadline, fmt::format("{} has waited for {:g} s: {}", options_.task,
+                                                toSeconds(options_.wait_max), missing));
+}
+
+void GraphSupervisor::pause(TimePoint until) {
+  MutexLock lock(pause_mutex_);
+  while (clock_.now() < until && paused_.waitUntil(pause_mutex_, until)) {
+  }
+}
+
+// The variables come first: the chief sets the mark to 0 before it sets any of them, so a mark that
+// is read afterwards is of these values.
+bool GraphSupervisor::tryReady(std::string& missing) {
+  const std::vector<std::string> without = session()->uninitialized();
+  const int64_t mark = is_local_ ? 0 : readyValue();
+  const bool is_own = mark == runNumber() || (!options_.is_chief && options_.log_dir.empty());
+  if (without.empty() && mark != 0 && is_own) return true;
+  if (options_.is_chief) {
+    initialiseModel();
+    return true;
+  }
+  missing = without.empty()
+                ? "waiting for " + options_.chief + " to mark the model as ready"
+                : fmt::format("waiting for {} to initialise {}", options_.chief, listed(without));
+  if (mark != 0 && !is_own)
+    missing += "; the tasks have the model of another log_dir than " + options_.log_dir.string();
+  return false;
+}
+
+void GraphSupervisor::initialiseModel() {
+  setReady(0);
+  const std::shared_ptr<Session> of = session();
+  if (saver_.latest(checkpoints())) {
+    saved_step_ = static_cast<int64_t>(saver_.restore(*of, checkpoints()));
+  } else {
+    of->initialize(options_.seed);
+    saved_step_ = -1;
+  }
+  setReady(runNumber());
+}
+
+// A variable without a value and a wrong graph have the same error code.
+bool GraphSupervisor::isLost(const Error& error) {
+  if (is_local_) return false;
+  if (error.code() == ErrorCode::kUnavailable) return true;
+  if (error.code() != ErrorCode::kBadConfig) return false;
+  try {
+    return !session()->uninitialized().empty();
+  } catch (const Error& other) {
+    return other.code() == ErrorCode::kUnavailable;
+  }
+}
+
+std::optional<GraphSupervisor::Values> GraphSupervisor::run(std::span<const engine::Feed> feeds,
+                                                            std::span<const std::string> fetches,
+                                                            std::span<const std::string> targets) {
+  std::optional<Values> values;
+  try {
+    values = session()->run(feeds, fetches, targets);
+  } catch (const Error& error) {
+    if (!isLost(error)) throw;
+    if (stop_requested_) return std::nullopt;
+    if (++losses_ > kLossesMax) throw;
+    log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
+  }
+  if (!values) {
+    recover();
+    return std::nullopt;
+  }
+  losses_ = 0;
+  if (options_.is_chief) afterStep(fetches, *values);
+  return values;
+}
+
+int64_t GraphSupervisor::globalStep() {
+  const std::vector<std::string> fetches = {options_.saver.global_step};
+  for (;;) {
+    try {
+      return session()->run({}, fetches)[0].as<int64_t>()[0];
+    } catch (const Error& error) {
+      if (!isLost(error) || ++losses_ > kLossesMax) throw;
+      log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
+    }
+    recover();
+  }
+}
+
+void GraphSupervisor::afterStep(std::span<const std::string> fetches, const Values& values) {
+  const TimePoint now = clock_.now();
+  if (events_ != nullptr && now - summarised_at_ >= *options_.summarize_every)
+    summarise(fetches, values);
+  if (options_.save_every && now - saved_at_ >= *options_.save_every) saveOnTime();
+}
+
+// A step that fetches none of the named tensors writes nothing.
+void GraphSupervisor::summarise(std::span<const std::string> fetches, const Values& values) {
+  summary::StepSummary written;
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    const std::string name = withoutIndex(fetches[i]);
+    const auto is_it = [&](const std::string& each) { return withoutIndex(each) == name; };
+    if (std::none_of(options_.summaries.begin(), options_.summaries.end(), is_it)) continue;
+    if (values[i].dtype() != DType::kFloat32 || values[i].shape().elements() != 1)
+      throw Error(ErrorCode::kBadConfig,
+                  "the summary '" + name + "' is no float32 scalar: name its mean, for example");
+    written.scalars.push_back({name, values[i].as<float>()[0]});
+  }
+  if (written.scalars.empty() && !options_.summaries.empty()) return;
+  const TimePoint now = clock_.now();
+  int64_t step = 0;
+  try {
+    const std::vector<std::string> counter = {options_.saver.global_step};
+    step = session()->run({}, counter)[0].as<int64_t>()[0];
+  } catch (const Error& error) {
+    if (!isLost(error)) throw;
+    return;  // the next run() recovers
+  }
+  const double seconds = toSeconds(now - summarised_at_);
+  if (seconds > 0 && step > summarised_step_)
+    written.scalars.push_back(
+        {"global_step/sec", static_cast<double>(step - summarised_step_) / seconds});
+  events_->add(static_cast<uint64_t>(step), std::move(written));
+  summarised_at_ = now;
+  summarised_step_ = step;
+}
+
+void GraphSupervisor::saveOnTime() {
+  try {
+    save();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kTrainingFailed) throw;
+    log::warning("event=checkpoint_failed folder={} reason=\"{}\"", checkpoints().string(),
+                 error.message());
+  }
+  saved_at_ = clock_.now();
+}
+
+void GraphSupervisor::save() {
+  if (!options_.is_chief) return;
+  const std::filesystem::path path = saver_.save(*session(), checkpoints());
+  saved_at_ = clock_.now();
+  const std::string name = path.filename().string();
+  saved_step_ = std::stoll(name.substr(name.rfind('-') + 1));
+  if (events_ != nullptr)
+    events_->addSession(static_cast<uint64_t>(saved_step_), summary::SessionStatus::kCheckpoint,
+                        path.string());
+}
+
+// The next run of the log_dir begins with the checkpoint.
+void GraphSupervisor::stop() {
+  requestStop();
+  if (!options_.is_chief) return;
+  const std::vector<std::string> fetches = {options_.saver.global_step};
+  const int64_t step = session()->run({}, fetches)[0].as<int64_t>()[0];
+  if (step != saved_step_) save();
+  setReady(0);
+  if (events_ == nullptr) return;
+  events_->addSession(static_cast<uint64_t>(step), summary::SessionStatus::kStop);
+  const summary::EventWriterStatus status = events_->finish();
+  events_.reset();
+  if (!status.degraded.empty())
+    throw Error(ErrorCode::kCannotWrite, "the event file: " + status.degraded);
+}
+
+void GraphSupervisor::abortStep(const std::string& why) {
+  std::shared_ptr<Session> of;
+  {
+    MutexLock lock(mutex_);
+    of = session_;
+  }
+  if (of != nullptr)
+    of->abort(Error(ErrorCode::kUnavailable, options_.task + " ends its step: " + why));
+}
+
+}  // namespace dtf::train

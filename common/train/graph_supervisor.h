@@ -1,0 +1,118 @@
+#pragma once
+
+// TensorFlow's Supervisor for sessions on tasks that serve: initialises or restores, waits, saves,
+// writes summaries, and opens the session anew when a task was lost.
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/base/file_system.h"
+#include "common/base/mutex.h"
+#include "common/engine/session.h"
+#include "common/summary/event_writer.h"
+#include "common/train/graph_saver.h"
+
+namespace dtf::train {
+
+// The variable on the global step's task that tells other clients that the model is ready: a number
+// of the run, or 0. It belongs to no graph of the program, so no checkpoint has it.
+inline constexpr char kReadyVariable[] = "supervisor/ready";
+
+struct GraphSupervisorOptions {
+  bool is_chief = true;
+  std::string task = "worker/0";   // of this client, for messages
+  std::string chief = "worker/0";  // likewise
+  std::filesystem::path log_dir{};
+  uint64_t seed = 0;
+  std::optional<Duration> save_every = std::chrono::seconds(600);       // none: only at the end
+  std::optional<Duration> summarize_every = std::chrono::seconds(120);  // none: never
+  Duration wait_max = std::chrono::seconds(600);
+  Duration poll_every = std::chrono::seconds(1);
+  std::vector<std::string> summaries{};  // float32 scalars
+  GraphSaverOptions saver{};
+};
+
+// The chief restores the newest checkpoint of log_dir/checkpoints, or initialises, then marks the
+// model as ready; others wait for the mark. A chief that finds the mark of its own log_dir, and a
+// value of each variable, goes on with them: it was started again, or only a worker was lost.
+// //
+// Owns: the session, a small session for the mark, the event file.
+// Borrows: `file_system`.
+// Threads: one at a time; requestStop(), shouldStop() and abortStep() from any.
+// Blocks: on the tasks, on the disk, and while it waits, at most wait_max.
+// Errors: kDeadline with the missing event; as engine::Session and GraphSaver. A checkpoint that
+// can't be written on time is a warning: the next one may be; stop() and save() throw.
+class GraphSupervisor {
+ public:
+  // Opens a session on the program's tasks. It is called again after a loss. Shared with the
+  // caller, who may own more than the session.
+  using Open = std::function<std::shared_ptr<engine::Session>(const graph::Graph& graph)>;
+
+  GraphSupervisor(FileSystem& file_system, GraphSupervisorOptions options);
+  ~GraphSupervisor();
+
+  // `is_local`: the session is of this process alone, so there is nobody to tell.
+  void prepare(const graph::Graph& graph, Open open, bool is_local);
+
+  // Returns nullopt if a task was lost, or has no variables: the session is another one then, and
+  // the global step may be an earlier one. Also when a stop was requested and ended the step.
+  std::optional<std::vector<Tensor>> run(std::span<const engine::Feed> feeds,
+                                         std::span<const std::string> fetches,
+                                         std::span<const std::string> targets);
+  int64_t globalStep();
+  void save();
+  void stop();
+
+  void requestStop() { stop_requested_ = true; }
+  bool shouldStop() const { return stop_requested_; }
+  // Aborts a running step.
+  void abortStep(const std::string& why);
+
+ private:
+  using Values = std::vector<Tensor>;
+
+  std::filesystem::path checkpoints() const { return options_.log_dir / "checkpoints"; }
+  int64_t runNumber() const;
+  void recover();
+  void openSessions();
+  bool tryReady(std::string& missing);
+  void initialiseModel();
+  void setReady(int64_t value);
+  int64_t readyValue();
+  bool isLost(const Error& error);
+  [[noreturn]] void giveUp(const std::string& missing) const;
+  void pause(TimePoint until);
+  void afterStep(std::span<const std::string> fetches, const Values& values);
+  void summarise(std::span<const std::string> fetches, const Values& values);
+  void saveOnTime();
+  std::shared_ptr<engine::Session> session() const;
+
+  FileSystem& file_system_;
+  const GraphSupervisorOptions options_;
+  GraphSaver saver_;
+  SystemClock clock_;
+  std::optional<graph::Graph> graph_;
+  Open open_;
+  bool is_local_ = false;
+  std::shared_ptr<engine::Session> ready_session_;
+  std::unique_ptr<summary::EventWriter> events_;  // of the chief
+  TimePoint saved_at_{}, summarised_at_{};
+  int64_t saved_step_ = -1, summarised_step_ = -1;
+  int losses_ = 0;  // since the last step without an error
+  std::atomic<bool> stop_requested_ = false;
+  mutable Mutex mutex_;
+  std::shared_ptr<engine::Session> session_ DTF_GUARDED_BY(mutex_);  // shared with abortStep()
+  Mutex pause_mutex_;
+  CondVar paused_;
+};
+
+}  // namespace dtf::train

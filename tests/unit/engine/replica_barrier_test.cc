@@ -1,0 +1,163 @@
+#include "common/engine/replica_barrier.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "common/engine/variable.h"
+#include "tests/unit/graph/error_text.h"
+
+namespace dtf::engine {
+namespace {
+
+using graph::testing::errorText;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ReplicaBarrierTest : public ::testing::Test {
+ protected:
+  // What an arrival got.
+  struct Got {
+    std::vector<int64_t> decision;
+    int64_t accepted = -1;
+    int64_t step = -1;
+    std::string error;
+    bool is_there = false;
+  };
+
+  ReplicaBarrierTest() { set(0); }
+  void set(int64_t value) { counter_.set(std::as_bytes(std::span(&value, 1))); }
+  int64_t globalStep() { return counter_.read()->as<int64_t>()[0]; }
+  ReplicaBarrier& barrier() { return counter_.barrier(); }
+  int64_t ticket(int64_t rank) { return barrier().newTicket(rank).number; }
+  Awaited::Wait arrive(Got& got, int64_t rank, int64_t ticket, std::vector<int64_t> steps,
+                       int64_t aggregate = 2, int64_t total = 3) {
+    return barrier().arrive(
+        counter_, {rank, ticket, steps, aggregate, total}, [&got](FifoQueue::Outcome outcome) {
+          EXPECT_FALSE(got.is_there);
+          got.is_there = true;
+          if (const Error* const error = std::get_if<Error>(&outcome)) {
+            got.error = error->message();
+            return;
+          }
+          const auto& all = std::get<FifoQueue::Elements>(outcome)[0].components;
+          const auto numbers = all[0].as<int64_t>();
+          got.decision.assign(numbers.begin(), numbers.end());
+          got.accepted = all[1].as<int64_t>()[0];
+          got.step = all[2].as<int64_t>()[0];
+        });
+  }
+
+  Variable counter_{"global_step", {DType::kInt64, {}}, ByteBudget::create(1 << 20, "ps/0")};
+};
+
+TEST_F(ReplicaBarrierTest, DecidesInTheOrderOfTheRanks) {
+  Got one, two;
+  const int64_t second = ticket(2), first = ticket(1);
+  EXPECT_NE(arrive(two, 2, second, {0, 0}), 0u);
+  EXPECT_FALSE(two.is_there);
+  EXPECT_THAT(barrier().awaited(),
+              HasSubstr("step 0 of 'global_step' has 1 of 2 gradients, of rank 2"));
+  EXPECT_EQ(arrive(one, 1, first, {0, 0}), 0u);
+  for (const Got* const got : {&one, &two}) {
+    EXPECT_THAT(got->decision, ElementsAre(0, first, second));
+    EXPECT_EQ(got->accepted, 1);
+    EXPECT_EQ(got->step, 1);
+  }
+  EXPECT_EQ(globalStep(), 1);
+}
+
+TEST_F(ReplicaBarrierTest, ALateGradientGetsTheLastDecision) {
+  Got one, two, late;
+  const int64_t old = ticket(0);
+  arrive(one, 1, ticket(1), {0});
+  arrive(two, 2, ticket(2), {0});
+  EXPECT_EQ(arrive(late, 0, old, {0}), 0u);
+  EXPECT_EQ(late.decision, one.decision);
+  EXPECT_EQ(late.accepted, 0);
+  EXPECT_EQ(late.step, 1);
+  Got half;
+  EXPECT_EQ(arrive(half, 0, ticket(0), {1, 0, -1}), 0u) << "some variables have taken the step";
+  EXPECT_EQ(half.accepted, 0);
+  EXPECT_THAT(barrier().awaited(), HasSubstr("0 of 2"));
+}
+
+TEST_F(ReplicaBarrierTest, ARankCountsOnce) {
+  Got dead, returned, other;
+  const int64_t first = ticket(0);
+  const auto wait = arrive(dead, 0, first, {0});
+  barrier().cancel(wait);
+  const GradientAccumulator::Ticket again = barrier().newTicket(0);
+  EXPECT_EQ(again.arrived, first);
+  EXPECT_NE(arrive(returned, 0, again.number, {0}), 0u) << "one rank is no two gradients";
+  const int64_t own = ticket(1);
+  arrive(other, 1, own, {0});
+  EXPECT_FALSE(dead.is_there);
+  EXPECT_THAT(returned.decision, ElementsAre(0, first, own));
+  EXPECT_EQ(returned.accepted, 0);
+  EXPECT_EQ(other.accepted, 1);
+}
+
+// Another client with the rank has begun a step.
+TEST_F(ReplicaBarrierTest, AnOlderTicketOfTheRankIsVoid) {
+  Got zombie;
+  const int64_t old = ticket(0);
+  ticket(0);
+  EXPECT_EQ(arrive(zombie, 0, old, {0}), 0u);
+  EXPECT_EQ(zombie.accepted, 0);
+  EXPECT_EQ(zombie.decision.at(0), -1) << "there is no decision yet";
+}
+
+TEST_F(ReplicaBarrierTest, FewRanksBringSeveralEach) {
+  Got first, second, other;
+  EXPECT_EQ(arrive(first, 0, ticket(0), {0}, 3, 2), 0u);
+  EXPECT_EQ(first.accepted, 1);
+  EXPECT_EQ(first.step, 0);
+  EXPECT_NE(arrive(second, 0, ticket(0), {0}, 3, 2), 0u);
+  EXPECT_EQ(arrive(other, 1, ticket(1), {0}, 3, 2), 0u);
+  EXPECT_EQ(second.step, 1);
+}
+
+TEST_F(ReplicaBarrierTest, SettingTheGlobalStepEndsTheWaits) {
+  Got waits, later;
+  arrive(waits, 0, ticket(0), {0});
+  set(7);
+  EXPECT_THAT(waits.error, HasSubstr("was set"));
+  EXPECT_NE(arrive(later, 1, ticket(1), {7}), 0u);
+  EXPECT_THAT(barrier().awaited(), HasSubstr("step 7 of 'global_step' has 1 of 2"));
+  counter_.clear();
+  EXPECT_THAT(later.error, HasSubstr("was set"));
+}
+
+TEST_F(ReplicaBarrierTest, VariablesOfAnotherCheckpointAreAnError) {
+  set(7);
+  Got before, beyond;
+  arrive(before, 0, ticket(0), {7, 5});
+  EXPECT_THAT(before.error, HasSubstr("has taken 5 steps, but the global step 'global_step' is 7"));
+  arrive(beyond, 0, ticket(0), {9});
+  EXPECT_THAT(beyond.error, HasSubstr("has taken 9 steps"));
+}
+
+TEST_F(ReplicaBarrierTest, FinishEndsTheWaitsUntilTheGlobalStepIsSet) {
+  Got waits, again;
+  arrive(waits, 0, ticket(0), {0});
+  barrier().finish();
+  EXPECT_THAT(waits.error, HasSubstr("was finished"));
+  EXPECT_THAT(errorText([&] { arrive(again, 1, ticket(1), {0}); }), HasSubstr("is finished"));
+  set(0);
+  EXPECT_NE(arrive(again, 1, ticket(1), {0}), 0u);
+  barrier().reset();
+}
+
+TEST_F(ReplicaBarrierTest, OtherNumbersOfReplicasAreRefused) {
+  Got waits, other;
+  const auto wait = arrive(waits, 0, ticket(0), {0}, 2, 3);
+  EXPECT_THAT(errorText([&] { arrive(other, 1, ticket(1), {0}, 3, 3); }),
+              HasSubstr("rank 1 aggregates 3 of 3 replicas, but others at 'global_step' aggregate "
+                        "2 of 3"));
+  barrier().cancel(wait);
+}
+
+}  // namespace
+}  // namespace dtf::engine

@@ -1,0 +1,156 @@
+// With a session of this process; tests/e2e/sync_replicas_test.py kills tasks and clients.
+
+#include "common/train/graph_supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/engine/local_tasks.h"
+#include "common/graph/builder.h"
+#include "common/graph/op_def.h"
+#include "common/optimizer/minimize.h"
+#include "common/optimizer/optimizer_text.h"
+#include "tests/support/simulated_disk.h"
+#include "tests/unit/graph/error_text.h"
+#include "tests/unit/train/job.h"
+
+namespace dtf::train {
+namespace {
+
+using graph::testing::errorText;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class GraphSupervisorTest : public ::testing::Test {
+ protected:
+  GraphSupervisorTest() {
+    disk_.makeFolder("/run");
+    const graph::Output w = b_.variable("w", Shape{3}, "ones");
+    const auto made =
+        optimizer::minimize(graph_, b_.sum(b_.mul(w, w)), optimizer::decodeOptimizer("adam"));
+    train_ = {graph_.node(made.train.node).name};
+  }
+  GraphSupervisorOptions options(bool is_chief) const {
+    GraphSupervisorOptions options;
+    options.is_chief = is_chief;
+    options.task = is_chief ? "worker/0" : "worker/1";
+    options.log_dir = "/run";
+    options.wait_max = std::chrono::milliseconds(50);
+    options.poll_every = std::chrono::milliseconds(5);
+    return options;
+  }
+  // All sessions of a test share the variables of one process.
+  GraphSupervisor::Open open() {
+    return [this](const graph::Graph& graph) {
+      return std::make_shared<engine::Session>(
+          graph, std::make_unique<engine::LocalTasks>(process_, std::chrono::seconds(60)));
+    };
+  }
+  void step(GraphSupervisor& supervisor) {
+    const std::vector<std::string> fetches = train_;
+    ASSERT_TRUE(supervisor.run({}, fetches, {}));
+  }
+
+  testing::SimulatedDisk disk_;
+  const runtime::KernelTable kernels_ = cpuKernels();
+  runtime::CpuDevice device_;
+  std::shared_ptr<engine::LocalProcess> process_ =
+      std::make_shared<engine::LocalProcess>(std::vector{
+          engine::SessionDevice{graph::fullDevice({JobKind::kWorker, 0}), &device_, &kernels_}});
+  graph::Graph graph_{graph::standardOps()};
+  graph::Builder b_{graph_};
+  std::vector<std::string> train_;
+};
+
+TEST_F(GraphSupervisorTest, TheChiefInitialisesSavesAndGoesOnFromThere) {
+  {
+    GraphSupervisor chief(disk_, options(true));
+    chief.prepare(graph_, open(), false);
+    EXPECT_EQ(chief.globalStep(), 0);
+    for (int i = 0; i < 3; ++i) step(chief);
+    chief.stop();
+    EXPECT_TRUE(chief.shouldStop());
+  }
+  open()(graph_)->reset("");
+  GraphSupervisor next(disk_, options(true));
+  next.prepare(graph_, open(), false);
+  EXPECT_EQ(next.globalStep(), 3);
+}
+
+TEST_F(GraphSupervisorTest, OthersWaitForTheChiefByName) {
+  GraphSupervisor other(disk_, options(false));
+  EXPECT_THAT(
+      errorText([&] { other.prepare(graph_, open(), false); }),
+      AllOf(
+          HasSubstr("worker/1 has waited for 0.05 s"),
+          HasSubstr("waiting for worker/0 to initialise 'w', 'global_step', 'w/Adam' and 1 more")));
+  GraphSupervisor chief(disk_, options(true));
+  chief.prepare(graph_, open(), false);
+  other.prepare(graph_, open(), false);
+  step(other);
+  EXPECT_EQ(chief.globalStep(), 1);
+}
+
+TEST_F(GraphSupervisorTest, AModelOfAnotherLogDirIsNotReady) {
+  GraphSupervisorOptions elsewhere = options(true);
+  elsewhere.log_dir = "/other";
+  disk_.makeFolder("/other");
+  GraphSupervisor chief(disk_, elsewhere);
+  chief.prepare(graph_, open(), false);
+  step(chief);
+  GraphSupervisor other(disk_, options(false));
+  EXPECT_THAT(errorText([&] { other.prepare(graph_, open(), false); }),
+              HasSubstr("another log_dir than /run"));
+  GraphSupervisor second(disk_, options(true));
+  second.prepare(graph_, open(), false);
+  EXPECT_EQ(second.globalStep(), 0) << "a run of its own";
+}
+
+// The chief alone was started again: no step is lost.
+TEST_F(GraphSupervisorTest, AChiefThatReturnsTakesTheModelAsItIs) {
+  GraphSupervisor first(disk_, options(true));
+  first.prepare(graph_, open(), false);
+  for (int i = 0; i < 3; ++i) step(first);
+  GraphSupervisor returned(disk_, options(true));
+  returned.prepare(graph_, open(), false);
+  EXPECT_EQ(returned.globalStep(), 3);
+}
+
+TEST_F(GraphSupervisorTest, LostVariablesAreRestoredAndRunSaysSo) {
+  GraphSupervisor chief(disk_, options(true)), other(disk_, options(false));
+  chief.prepare(graph_, open(), false);
+  other.prepare(graph_, open(), false);
+  step(chief);
+  chief.save();
+  step(chief);
+  open()(graph_)->reset("");
+  const std::vector<std::string> fetches = train_;
+  EXPECT_FALSE(chief.run({}, fetches, {}).has_value()) << "recovered";
+  EXPECT_EQ(other.globalStep(), 1);
+  step(other);
+}
+
+TEST_F(GraphSupervisorTest, ASummaryIsAScalar) {
+  GraphSupervisorOptions summarised = options(true);
+  summarised.summarize_every = Duration(0);
+  summarised.summaries = {"w"};
+  GraphSupervisor chief(disk_, summarised);
+  chief.prepare(graph_, open(), false);
+  const std::vector<std::string> fetches = {"w"};
+  EXPECT_THAT(errorText([&] { chief.run({}, fetches, {}); }),
+              HasSubstr("the summary 'w' is no float32 scalar"));
+}
+
+TEST_F(GraphSupervisorTest, MistakesAreNamed) {
+  GraphSupervisorOptions without = options(true);
+  without.log_dir.clear();
+  EXPECT_THAT(errorText([&] { GraphSupervisor(disk_, without); }), HasSubstr("no log_dir"));
+  GraphSupervisorOptions other = options(true);
+  other.saver.global_step = "steps";
+  GraphSupervisor chief(disk_, other);
+  EXPECT_THAT(errorText([&] { chief.prepare(graph_, open(), false); }),
+              HasSubstr("no counter 'steps'"));
+}
+
+}  // namespace
+}  // namespace dtf::train
