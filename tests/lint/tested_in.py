@@ -1,7 +1,7 @@
 """Units that are tested by another test than the one that carries their name. The list only gets shorter (units.py)."""
 
 # Units that the list excuses today. The limit: fewer than 60, each entry with its reason.
-EXCUSED = 48
+EXCUSED = 47
 EXCUSED_GOAL = 60
 # Entries without a reason.
 WITHOUT_REASON = 0

@@ -26,7 +26,7 @@ def units_of(files, table):
 
 
 def check_examples(root, files, table):
-    tests = "".join((root / path).read_text() for path in files if str(path).startswith("tests/e2e/") and path.suffix == ".cc")
+    tests = "".join(path.read_text() for path in sorted((root / "tests/e2e").rglob("*")) if path.suffix in (".cc", ".py", ".build"))
     for path in sources_of(files, table):
         if is_example(path) and not re.search(rf'["/]{path.stem}["./]', tests):
             yield f"{path}:1: error: no test in tests/e2e runs it: name '{path.stem}' in one"

@@ -28,8 +28,8 @@ class UnitsTest(PlantedTest):
         example = {"common/base/examples/sum.cc": "int a;\n"}
         self.assertEqual(self.found_with_table(units.check, example), [])
         self.assert_found("sum.cc:1: error: no test in tests/e2e runs it", self.found_with_table(units.check_examples, example))
-        for call in ('run({"sum", "1"});', 'run({path + "/build/sum"});'):
-            files = {**example, "tests/e2e/sums_test.cc": call}
+        for test, call in (("sums_test.cc", 'run({"sum", "1"});'), ("sums_test.py", 'run(path / "build/sum")')):
+            files = {**example, f"tests/e2e/{test}": call}
             self.assertEqual(self.found_with_table(units.check_examples, files), [])
 
     def test_a_unit_may_be_tested_elsewhere_by_a_test_that_is_there(self):
