@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 
-BUILD, PROGRAM = pathlib.Path(sys.argv[1]), sys.argv[2]
+# Meson gives the program relative to the build folder; the clients run elsewhere.
+BUILD, PROGRAM = pathlib.Path(sys.argv[1]), str(pathlib.Path(sys.argv[2]).resolve())
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 30)
 STEPS = 800
 WITHIN = 120
