@@ -58,9 +58,9 @@ std::vector<dtf::wire::ListeningTask> hostsOf(const dtf::cluster::JobSpec& job) 
     hosts.push_back(listening(job, record, job.cluster.shardHosts().of(shard)));
     if (hosts.back().address.port == 0)
       throw dtf::Error(dtf::ErrorCode::kUnavailable,
-                       hosts.back().task.name() + " has the port `auto`, and " +
-                           std::string(job.run_dir) +
-                           " records no start of the job that tells which: start it first");
+                       hosts.back().task.name() +
+                           " has the port `auto`, and there is no record of a start in " +
+                           std::string(job.run_dir) + ": start the job first");
   }
   return hosts;
 }
@@ -81,11 +81,12 @@ const std::vector<dtf::arena::VariableInfo>& variablesOf(const dtf_job_reader& r
 
 dtf_code dtf_job_reader_open(const char* cluster_file, const char* keys, dtf_job_reader** made) {
   return guarded([&] {
+    dtf::api::quietLog();
     const dtf::cluster::JobSpec job = dtf::cluster::loadCluster(cluster_file, {});
     if (job.cluster.isOneProcess())
       throw dtf::Error(dtf::ErrorCode::kBadConfig,
                        std::string(cluster_file) +
-                           ": the job runs in one process, which nobody can connect to; read its "
+                           ": the job runs in one process, which listens nowhere; read its "
                            "checkpoints (dtf_model_load), or give it a ps or a second worker");
     // Only the run's folder tells which placement was chosen, and so which tasks hold shards.
     if (job.train && job.train->placement.strategy == dtf::cluster::PlacementSpec::Strategy::kAuto)

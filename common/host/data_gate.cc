@@ -119,12 +119,16 @@ class DataGate final : public schema::PsDataGate::Server {
                                 options_.job, printable(job)));
       auto results = context.getResults();
       const auto& declaration = host_.shard().declaration();
-      if (!declaration) return results.setNotYet(options_.name() + " knows no model yet");
+      if (!declaration)
+        return results.setNotYet("no worker has declared the model to " + options_.name() +
+                                 " yet: the job has not begun");
+      if (reads_) throw Error(ErrorCode::kBadData, "this connection has a reader already");
       results.setReader(makeReader(host_, connection_));
+      reads_ = true;
       results.setShard(options_.self.index);
       wire::encodeModel(*declaration, results.initModel());
       connection_->greeted = true;
-      connection_->connection->setPeer("reader");
+      connection_->connection->setPeer("reader " + connection_->connection->peer());
     });
     return kj::READY_NOW;
   }
@@ -134,6 +138,7 @@ class DataGate final : public schema::PsDataGate::Server {
   const ServiceOptions& options_;
   const wire::ConnectionRef connection_;
   std::shared_ptr<LentMemory> lent_;  // null before the first hello
+  bool reads_ = false;                // this connection has a reader
 };
 
 }  // namespace

@@ -326,8 +326,8 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
 }  // namespace
 
 schema::PsData::Client makeDataSession(ShardHost& host, const ServiceOptions& options,
-                                       wire::ConnectionRef connection,
-                                       exchange::TransferPlan plan, DataCaller caller) {
+                                       wire::ConnectionRef connection, exchange::TransferPlan plan,
+                                       DataCaller caller) {
   arena::GradientLayout layout(host.shard().declaration().value().layout, options.self.index);
   return kj::heap<DataSession>(host, std::move(plan), std::move(layout), std::move(connection),
                                caller.rank, caller.incarnation, std::move(caller.lent), options);

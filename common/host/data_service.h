@@ -24,7 +24,7 @@ struct DataCaller {
 // Returns the session of a worker that has declared the model. `host` and `options` outlive it.
 // Data loop only.
 schema::PsData::Client makeDataSession(ShardHost& host, const ServiceOptions& options,
-                                       wire::ConnectionRef connection,
-                                       exchange::TransferPlan plan, DataCaller caller);
+                                       wire::ConnectionRef connection, exchange::TransferPlan plan,
+                                       DataCaller caller);
 
 }  // namespace dtf::host

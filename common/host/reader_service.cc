@@ -27,11 +27,18 @@ class ReaderSession final : public schema::PsReader::Server {
         shard_(host.shard()),
         connection_(std::move(connection)),
         number_(shard_.readers().open()) {}
-  ~ReaderSession() noexcept(false) { shard_.readers().close(number_); }
+  ~ReaderSession() noexcept(false) { leave(); }
   ReaderSession(const ReaderSession&) = delete;
   ReaderSession& operator=(const ReaderSession&) = delete;
 
   kj::Promise<void> capture(CaptureContext context) override {
+    net::bridgeErrors([&] {
+      // Each reply that is not sent yet holds the version that it is a part of.
+      if (connection_->connection != nullptr && connection_->connection->queuedBytes() > 0)
+        throw Error(ErrorCode::kUnavailable,
+                    "this reader has not received the parameters that it requested before");
+      if (!number_) number_ = shard_.readers().open();
+    });
     captured_ = nullptr;
     forgetting_ = nullptr;
     std::optional<uint64_t> step;
@@ -40,7 +47,7 @@ class ReaderSession final : public schema::PsReader::Server {
     // std::function copies its callable, and a fulfiller can't be copied.
     const auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<shard::ReadReply>>>(
         kj::mv(answered.fulfiller));
-    shard_.readers().read(number_, step, [fulfiller](shard::ReadAnswer answer) {
+    shard_.readers().read(*number_, step, [fulfiller](shard::ReadAnswer answer) {
       if (const Error* error = std::get_if<Error>(&answer))
         return (*fulfiller)->reject(net::toKj(*error));
       (*fulfiller)->fulfill(std::move(std::get<shard::ReadReply>(answer)));
@@ -83,14 +90,18 @@ class ReaderSession final : public schema::PsReader::Server {
   void forgetLater() {
     forgetting_ = loop_.timer()
                       .afterDelay(net::toKj(kCaptureMax))
-                      .then([this] { captured_ = nullptr; })
+                      .then([this] { leave(); })
                       .eagerlyEvaluate(nullptr);
+  }
+  void leave() {
+    captured_ = nullptr;
+    if (number_) shard_.readers().close(*std::exchange(number_, std::nullopt));
   }
 
   net::Loop& loop_;
   shard::Shard& shard_;
   const wire::ConnectionRef connection_;
-  const uint32_t number_;
+  std::optional<uint32_t> number_;  // among the shard's readers; nullopt: idle for kCaptureMax
   std::shared_ptr<const arena::ParameterVersion> captured_;  // null: none
   kj::Promise<void> forgetting_ = nullptr;
 };

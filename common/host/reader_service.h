@@ -8,7 +8,8 @@
 
 namespace dtf::host {
 
-// A reader that makes no call for this time loses the parameters that are kept for it.
+// A reader that makes no call for this time loses the parameters that are kept for it, and its
+// place among the shard's readers until its next capture.
 inline constexpr Duration kCaptureMax = std::chrono::minutes(1);
 // The elements of one reply, at most.
 inline constexpr uint64_t kReadElementsMax = uint64_t{4} << 20;

@@ -53,10 +53,9 @@ void ShardReaders::answerDue() {
       waiting_.putBack(std::move(call));
       continue;
     }
-    ReadReply reply = passed();
-    if (!step || step == version) reply.parameters = newest();
-    calls_.add(
-        [callback = std::move(call.callback), reply = std::move(reply)] { callback(reply); });
+    calls_.add([callback = std::move(call.callback), answer = answerOf(!step || step == version)] {
+      callback(answer);
+    });
   }
   if (waiting_.empty() || awaits_update_) return;
   awaits_update_ = true;
@@ -64,6 +63,17 @@ void ShardReaders::answerDue() {
     awaits_update_ = false;
     answerDue();
   });
+}
+
+// The error of a device is the reader's: the update that has just ended is committed.
+ReadAnswer ShardReaders::answerOf(bool with_parameters) const {
+  ReadReply reply = passed();
+  try {
+    if (with_parameters) reply.parameters = newest();
+  } catch (const Error& error) {
+    return error;
+  }
+  return reply;
 }
 
 ReadReply ShardReaders::passed() const {

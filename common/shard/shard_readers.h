@@ -20,7 +20,7 @@ namespace dtf::shard {
 
 // The number of readers of one shard: each may keep one version of the parameters in memory.
 inline constexpr uint32_t kReadersMax = 16;
-// The longest wait for a step to come. A reader then hears the shard's step, and tries again.
+// The longest wait for a step to come. The reader then gets the shard's step.
 inline constexpr Duration kReadWaitMax = std::chrono::seconds(2);
 
 struct ReadReply {
@@ -32,11 +32,11 @@ struct ReadReply {
 using ReadAnswer = std::variant<ReadReply, Error>;
 using ReadCallback = std::function<void(ReadAnswer)>;  // called exactly once; must not throw
 
-// A reader never delays an update.
+// No update waits for a reader.
 // Owns: the callbacks that wait.
 // Borrows: everything given to the constructor (must outlive this).
 // Threads: loop-thread only.
-// Blocks: while parameters are copied from a device.
+// Blocks: while parameters are copied from a device, between two updates.
 // Errors: kUnavailable: the shard has no values, or too many readers.
 class ShardReaders {
  public:
@@ -62,6 +62,7 @@ class ShardReaders {
   using Waiting = replication::WaitingCalls<ReadAnswer, std::optional<uint64_t>>;
 
   void answerDue();
+  ReadAnswer answerOf(bool with_parameters) const;
   ReadReply passed() const;
 
   const TaskId host_;  // of the shard

@@ -307,7 +307,6 @@ TEST_F(ExamplesTest, AJobIsWatchedWhileItTrains) {
   }
 }
 
-
 // The program of TensorFlow's four flags, once for each task of a cluster.
 class FourFlagsTest : public ExamplesTest {
  protected:

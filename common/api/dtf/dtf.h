@@ -229,7 +229,7 @@ typedef struct dtf_job_reader dtf_job_reader;
 
 /* Prepares to read the parameters of the job in a cluster file. It connects to nothing yet. `keys`:
  * a folder with ca.pem and client.pem; NULL or empty: the one that the file names.
- * DTF_BAD_CONFIG: the file is wrong, or its job runs in one process. */
+ * DTF_BAD_CONFIG: the file is wrong, its job runs in one process, or it has `placement: auto`. */
 dtf_code dtf_job_reader_open(const char* cluster_file, const char* keys, dtf_job_reader** made);
 void dtf_job_reader_free(dtf_job_reader* reader);
 
@@ -246,7 +246,8 @@ dtf_code dtf_job_reader_take(dtf_job_reader* reader, double seconds, uint64_t* s
 size_t dtf_job_reader_count(const dtf_job_reader* reader);
 const char* dtf_job_reader_variable(const dtf_job_reader* reader, size_t index);
 /* Makes a tensor of a variable of the version taken last. DTF_USAGE: none was taken.
- * DTF_BAD_CONFIG: there is no such variable. DTF_UNAVAILABLE: the version is no longer kept. */
+ * DTF_BAD_CONFIG: there is no such variable. DTF_UNAVAILABLE: the version is no longer kept.
+ * DTF_DEADLINE: a task did not send its part within half a minute. */
 dtf_code dtf_job_reader_read(dtf_job_reader* reader, const char* name, dtf_tensor** value);
 /* Writes the state of all tasks as one JSON object and a 0 to `json`, up to `room` bytes: what each
  * replies to `dtf-launch status`, by the name of the task; null for a task that doesn't reply

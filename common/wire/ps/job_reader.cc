@@ -28,8 +28,7 @@ constexpr Duration kPieceWithin = std::chrono::seconds(30);
 constexpr uint64_t kPieceElements = uint64_t{4} << 20;
 constexpr uint64_t kAheadMax = 1 << 16;
 
-// Returns the time left until `deadline`, at least a moment: a call with no time at all would say
-// nothing of its peer.
+// Returns the time left until `deadline`, at least a moment, in which a peer on this host replies.
 Duration leftUntil(TimePoint deadline, TimePoint now) {
   return std::max<Duration>(deadline - now, std::chrono::milliseconds(10));
 }
@@ -64,6 +63,7 @@ const arena::ModelDeclaration& JobReader::model() const {
 
 TakenVersion JobReader::take(Duration patience) {
   const TimePoint deadline = loop_.clock().now() + patience;
+  std::optional<Error> reason;  // of the attempts so far
   while (true) {
     try {
       return takeOnce(deadline);
@@ -71,10 +71,17 @@ TakenVersion JobReader::take(Duration patience) {
       // A host that starts again has another connection, and perhaps another model.
       disconnect();
       const bool may_pass = error.code() == ErrorCode::kUnavailable;
+      if (may_pass) reason = error;
+      // A last attempt has little time, and its own deadline is no reason.
+      if (error.code() == ErrorCode::kDeadline && reason) throw Error(*reason);
       if (!may_pass || loop_.clock().now() + kAgainAfter >= deadline) throw;
     }
-    loop_.call([this] { return loop_.timer().afterDelay(net::toKj(kAgainAfter)); });
+    pause();
   }
+}
+
+void JobReader::pause() {
+  loop_.call([this] { return loop_.timer().afterDelay(net::toKj(kAgainAfter)); });
 }
 
 // Captures the newest version of each shard. If their steps differ, it names a step that is a
@@ -98,6 +105,12 @@ TakenVersion JobReader::takeOnce(TimePoint deadline) {
                   fmt::format("the {} hosts of the parameters came to no common step in time; the "
                               "newest was {}",
                               hosts_.size(), step));
+    // Shards without common steps only differ in their epochs, while the job goes back.
+    if (!replication::sharesSteps(model().replication)) {
+      pause();
+      captured = capture(std::nullopt, leftUntil(deadline, now()));
+      continue;
+    }
     ahead = step > std::exchange(newest, step) ? std::min(2 * ahead + 1, kAheadMax) : 0;
     captured = capture(step + ahead, leftUntil(deadline, now()));
   }

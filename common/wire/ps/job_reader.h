@@ -66,6 +66,7 @@ class JobReader {
   std::optional<TakenVersion> common(const std::vector<Captured>& captured) const;
   TakenVersion takeOnce(TimePoint deadline);
   void disconnect();
+  void pause();
 
   const std::string job_;
   const FindHosts find_hosts_;

@@ -43,7 +43,7 @@ TEST_F(ApiJobReader, AJobThatNobodyHasStartedIsToldSo) {
   JobReader reader(write("{ps: [\"localhost:auto\"], worker: [\"localhost:auto\"]}"));
   EXPECT_THAT(refusal([&] { reader.take(0.2); }),
               AllOf(StartsWith("69: "), HasSubstr("ps/0 has the port `auto`"),
-                    HasSubstr("start it first")));
+                    HasSubstr("start the job first")));
   EXPECT_THAT(refusal([&] { reader.take(-1); }), StartsWith("2: "));
   EXPECT_EQ(reader.status(), "{\"ps/0\":null,\"worker/0\":null}");
 }

@@ -68,7 +68,7 @@ class ReaderServiceTest : public ::testing::Test {
 };
 
 TEST_F(ReaderServiceTest, AModelIsReadOnceItHasValues) {
-  EXPECT_EQ(open(), "ps/0 knows no model yet");
+  EXPECT_EQ(open(), "no worker has declared the model to ps/0 yet: the job has not begun");
   declare();
   ASSERT_EQ(open(), "");
   EXPECT_THAT(capture(), HasSubstr("ps/0"));
@@ -110,6 +110,31 @@ TEST_F(ReaderServiceTest, AVersionIsKeptForAMinuteAfterTheLastCall) {
   world_.loop.live(kCaptureMax + std::chrono::seconds(1));
   EXPECT_THAT(read(0, 16), HasSubstr("made no call for 60 s"));
   EXPECT_EQ(capture(), "") << "the reader stays";
+}
+
+TEST_F(ReaderServiceTest, AConnectionHasOneReader) {
+  declare();
+  ASSERT_EQ(open(), "");
+  EXPECT_EQ(open(), "this connection has a reader already");
+}
+
+TEST_F(ReaderServiceTest, AnIdleReaderLeavesItsPlaceToOthers) {
+  declare();
+  initialise();
+  std::vector<kj::Own<net::RpcConnection>> idle;
+  std::vector<schema::PsReader::Client> readers;
+  for (uint32_t i = 0; i < shard::kReadersMax; ++i) {
+    ASSERT_EQ(open(), "");
+    ASSERT_EQ(capture(), "");
+    readers.push_back(kj::mv(*reader_));
+    idle.push_back(kj::mv(bulk_));
+    bulk_ = world_.bulkClient();
+  }
+  EXPECT_THAT(open(), HasSubstr("already has 16 readers"));
+  world_.loop.live(kCaptureMax + std::chrono::seconds(1));
+  bulk_ = world_.bulkClient();
+  EXPECT_EQ(open(), "");
+  EXPECT_EQ(capture(), "");
 }
 
 TEST_F(ReaderServiceTest, AReaderEndsWithItsConnection) {
