@@ -219,6 +219,63 @@ class GraphsAndSessions(Case):
         self.assertEqual(outcomes[0], 3)
         self.assertIn(outcomes[-1], (dtf.UnavailableError, dtf.ClosedError))
 
+    def test_close_ends_a_step_that_begins_meanwhile(self):
+        """Threads that run the step again after each abort, until the session is closed."""
+        graph = dtf.Graph()
+        taken = dtf.FIFOQueue(graph, 1, [dtf.float32], [[]], "q").dequeue()[0]
+        session, entered = dtf.Session(graph), threading.Semaphore(0)
+
+        def take():
+            while True:
+                entered.release()
+                try:
+                    session.run(taken)
+                except dtf.UnavailableError:
+                    continue
+                except dtf.ClosedError:
+                    return
+        threads = [threading.Thread(target=take, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            self.assertTrue(entered.acquire(timeout=PATIENCE))
+        session.close()
+        for thread in threads:
+            thread.join(PATIENCE)
+        self.assertEqual([thread.is_alive() for thread in threads], [False] * 4)
+
+    def test_a_closed_handle_is_aborted_until_its_last_call_ends_and_then_freed(self):
+        from dtf._calls import Handle
+        entered, may_end, happened = threading.Event(), threading.Event(), []
+        handle = Handle(7, lambda pointer: happened.append(f"freed {pointer}"), "thing")
+
+        def call():
+            with handle:
+                entered.set()
+                self.assertTrue(may_end.wait(PATIENCE))
+                happened.append("call ended")
+
+        def abort(_):
+            happened.append("abort")
+            if happened.count("abort") == 3:  # the first ones met nobody who waits
+                may_end.set()
+        thread = threading.Thread(target=call)
+        thread.start()
+        self.assertTrue(entered.wait(PATIENCE))
+        handle.close(abort)
+        handle.close(abort)
+        thread.join()
+        self.assertEqual(happened[:3] + happened[-2:], ["abort"] * 3 + ["call ended", "freed 7"])
+
+    def test_a_child_of_fork_opens_its_own_session_and_leaves_the_parents_alone(self):
+        program = ("import dtf, gc, os\ngraph = dtf.Graph()\nx = graph.placeholder(dtf.float32, [], 'x')\ny = x + 1\n"
+                   "session = dtf.Session(graph)\nsession.run(y, {x: 1})\nchild = os.fork()\nif child == 0:\n    try:\n        session.run(y, {x: 1})\n"
+                   "    except dtf.ClosedError as error:\n        print(error, flush=True)\n    session.close()\n    del session\n    gc.collect()\n"
+                   "    with dtf.Session(graph) as own:\n        print('child', own.run(y, {x: 2}), flush=True)\n    raise SystemExit\n"
+                   "print(os.waitpid(child, 0)[1], session.run(y, {x: 3}))\n")
+        out, _ = self.run_python("-c", program)
+        self.assertEqual(out, "the session was opened before fork: open a session in the child\nchild 3.0\n0 4.0\n")
+
 
 class Mistakes(Case):
     def test_graphs(self):

@@ -128,6 +128,26 @@ class Training(unittest.TestCase):
         with again.managed_session(self.cluster.target) as session:
             self.assertEqual(session.global_step(), 60, "restored")
 
+    def test_close_ends_a_step_of_another_thread(self):
+        graph = dtf.Graph()
+        graph.counter("global_step")
+        taken = dtf.FIFOQueue(graph, 1, [dtf.float32], [[]], "q").dequeue()[0]
+        supervisor, entered, outcomes = dtf.Supervisor(graph, log_dir=self.folder, poll_seconds=0.05), threading.Event(), []
+        supervisor.prepare_or_wait_for_session(self.cluster.target)
+
+        def take():
+            entered.set()
+            try:
+                outcomes.append(supervisor.run(taken))
+            except dtf.Error as error:
+                outcomes.append(type(error))
+        thread = threading.Thread(target=take, daemon=True)
+        thread.start()
+        self.assertTrue(entered.wait(PATIENCE))
+        supervisor.close()
+        thread.join(PATIENCE)
+        self.assertIn(outcomes, ([None], [dtf.ClosedError]), "it was aborted, or had not begun")
+
     def test_mistakes(self):
         model = Regression()
         waiting = dtf.Supervisor(model.graph, is_chief=False, task="worker/1", wait_seconds=0.3, poll_seconds=0.05)

@@ -131,7 +131,7 @@ class Graph:
     def __init__(self) -> None:
         made = ctypes.c_void_p()
         lib.graph_new(ctypes.byref(made))
-        self._handle = Handle(made, lib.graph_free, "graph")
+        self._handle = Handle(made, lib.graph_free, "graph", forks=True)
         self._lock = threading.RLock()
         self._device: Device = None
         self._prefix = ""

@@ -171,11 +171,11 @@ class Session(Steps):
 
     # ---- its end
     def close(self) -> None:
-        """Aborts the steps that run, and frees the session's resources on its tasks. Variables stay."""
-        if not self._handle.closed:
+        """Aborts the steps that run, waits for their ends, and frees the session's resources on its tasks. Variables stay."""
+        def abort(session: Any) -> None:
             with contextlib.suppress(errors.Error):
-                self.abort("the session was closed")
-        self._handle.close()
+                lib.session_abort(session, text("the session was closed"))
+        self._handle.close(abort)
 
     @property
     def closed(self) -> bool:

@@ -154,8 +154,11 @@ class Supervisor(Steps):
         interruptible(stopped)
 
     def close(self) -> None:
-        """Frees the session. Saves nothing."""
-        self._handle.close()
+        """Aborts the step that runs in another thread, waits for its end, and frees the session. Saves nothing."""
+        def abort(supervisor: Any) -> None:
+            with contextlib.suppress(errors.Error):
+                lib.supervisor_abort(supervisor, text("the supervisor was closed"))
+        self._handle.close(abort)
 
     def _interrupt(self) -> None:
         with contextlib.suppress(errors.Error), self._handle as supervisor:
