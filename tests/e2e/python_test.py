@@ -4,7 +4,7 @@ models, jobs, the wheel, and mistakes.
 
 Usage: python_test.py LIBDTF DTF_LAUNCH [TEST...]         needs DTF_SOURCE_ROOT
 
-Exit 77 (skipped, with the reason) where Python lacks numpy.
+Python without numpy fails the test: the package needs it.
 """
 import gc
 import os
@@ -23,8 +23,7 @@ import venv
 try:
     import numpy as np
 except ImportError:
-    print(f"SKIPPED: {sys.executable} has no numpy: run scripts/python-env.sh", file=sys.stderr)
-    sys.exit(77)
+    sys.exit(f"{sys.executable} has no numpy: install python3-numpy, run scripts/python-env.sh, or set DTF_PYTHON")
 
 LIBDTF, LAUNCH = (str(pathlib.Path(path).resolve()) for path in (sys.argv.pop(1), sys.argv.pop(1)))
 SOURCE = pathlib.Path(os.environ["DTF_SOURCE_ROOT"]).resolve()
