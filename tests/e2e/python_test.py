@@ -296,6 +296,82 @@ class Mistakes(Case):
         self.assertRaises(AttributeError, lambda: dtf.raw_ops.MatMult)
         self.assertRaises(TypeError, bool, x)
 
+    def test_whole_numbers_for_c_do_not_wrap(self):
+        graph, wrong = dtf.Graph(), dtf.UsageError
+        graph.variable("w", [1])
+        saver = dtf.Saver()
+        with dtf.Session(graph) as session:
+            for step in (-1, 2**64, 1.0):
+                self.refused(wrong, f"step is {step}, but must be a whole number from 0 to", saver.save, session, self.folder, step)
+            self.refused(wrong, "seed is -1", session.initialize, -1)
+            session.initialize(np.int64(3))
+            self.assertEqual(saver.save(session, self.folder, np.uint8(7)), f"{self.folder}/step-7")
+        self.refused(wrong, "a dimension is 18446744073709551616", graph.placeholder, dtf.float32, [2**64])
+        self.refused(wrong, "a dimension is 1.5", dtf.empty, [1.5])
+        self.refused(wrong, "'axis' is 18446744073709551616", dtf.argmax, graph.placeholder(dtf.float32, [2]), 2**64)
+        self.refused(wrong, "node is 4294967296", graph.node_name, 2**32)
+        self.assertIsNone(graph.named("w:4294967296"))
+        self.assertIsNone(graph.named("w:²"))
+        self.refused(wrong, "max_to_keep", dtf.Saver, 2**64 + 5)
+        self.refused(wrong, "rank", lambda: dtf.SyncReplicas(dtf.Adam(), rank=2**64))
+        self.refused(wrong, "seed", lambda: dtf.Supervisor(graph, seed=2**64))
+        self.refused(wrong, "task_index", dtf.ClusterSpec({"ps": "a:1"}).task_address, "ps", 2**64)
+        data = {"train": {"format": "digits", "count": 20}, "batch_size": 10}
+        self.refused(wrong, "of is", lambda: dtf.Dataset(data, of=2**64 + 1))
+        digits = dtf.Dataset(data)
+        for call in (digits.batch, digits.next_batch):
+            self.refused(wrong, "18446744073709551617", call, 2**64 + 1)
+        self.refused(wrong, "global_step is -1", digits.batch, -1)
+
+    def test_numbers_that_would_change(self):
+        graph, wrong = dtf.Graph(), dtf.InvalidArgumentError
+        x = graph.placeholder(dtf.float32, [2], "x")
+        y = x * 1
+        masked = np.ma.masked_array([1.0, 2.0], [False, True])
+        with dtf.Session(graph) as session:
+            for value in ([2**24, -2**24], np.array([2**62, 2**60], np.uint64), np.array([1 / 3, -np.inf]), np.array([1e-300, np.nan])):
+                np.testing.assert_array_equal(session.run(y, {x: value}), np.asarray(value).astype(np.float32))
+            for value in (16777217, 2**53 + 1, 2**63 - 1, 2**64 - 1, -16777217):
+                self.refused(wrong, f"x:0 is float32, which can't hold {value}", session.run, y, {x: [value, value]})
+            self.refused(wrong, "1e[+]300 of the value is infinite", session.run, y, {x: [0, 1e300]})
+            self.refused(wrong, "masked array", session.run, y, {x: masked})
+        for value, dtype in ((2**53 + 1, dtf.int64), (16777217, dtf.float32), (1e300, dtf.float32), (10**400, dtf.float32)):
+            self.refused(wrong, f"the constant is {str(value)[:2]}", graph.constant, value, (), dtype)
+        self.assertRaises(wrong, lambda: x * 16777217)
+        before = graph.count_nodes()
+        self.refused(wrong, "infinite", graph.variable, "v", None, [1e300])
+        self.refused(wrong, "masked", graph.variable, "v", None, masked)
+        self.refused(wrong, "'1'|<U1", graph.variable, "v", None, ["1", "2"])
+        self.refused(wrong, r"shape \[3\], the value \[2\]", graph.variable, "v", [3], [1, 2])
+        self.refused(wrong, "v is 16777217", graph.variable, "v", [3], 16777217)
+        self.assertEqual(graph.count_nodes(), before, "nothing is left of them")
+
+    def test_outputs_and_arrays(self):
+        graph = dtf.Graph()
+        x = graph.placeholder(dtf.float32, [3], "x")
+        for operator in (np.multiply, np.add, np.matmul, np.less):
+            self.assertRaises(TypeError, operator, np.ones(3), x)  # no array of outputs
+        self.refused(dtf.InvalidArgumentError, "x:0 and an array .*placeholder", lambda: np.ones(3) * x)
+        self.refused(dtf.InvalidArgumentError, "x:0 and an array .*placeholder", lambda: x @ np.ones(3))
+        self.assertEqual((np.float32(2) * x).shape, (3,))
+        self.assertFalse(np.ones(3) == x)
+        done = dtf.group(x, name="done")
+        self.assertEqual((repr(x), repr(done)), ("<dtf.Output x:0 float32[3]>", "<dtf.Output done without a value>"))
+        noted = graph.op("Identity", iter([x]), after=(one for one in [done]))
+        self.assertEqual(noted.shape, (3,))
+        for wrong in (["a:1"], None, 7):
+            self.refused(dtf.InvalidArgumentError, "is no cluster: give a dict", dtf.ClusterSpec, wrong)
+
+    def test_control_inputs_of_a_generator(self):
+        graph = dtf.Graph()
+        w = graph.variable("w", [], "zeros")
+        added = dtf.assign_add(w, graph.constant(1))
+        last = graph.op("NoOp", after=(one for one in [added]))
+        with dtf.Session(graph) as session:
+            session.initialize()
+            session.run([], targets=last)
+            self.assertEqual(session.run(w), 1)
+
     def test_feeds_and_fetches(self):
         graph, wrong = dtf.Graph(), dtf.InvalidArgumentError
         x, n = graph.placeholder(dtf.float32, [2], "x"), graph.placeholder(dtf.uint8, [2], "n")
