@@ -478,6 +478,14 @@ class CheckpointsAndModels(Case):
             "checkpoint": {"every_seconds": 600}}}
         broken = self.refused(dtf.InvalidArgumentError, "sgd|format", lambda: dtf.launch(job, folder=self.folder, run_dir=self.folder).result())
         self.assertEqual(broken.code, 78)
+        with self.assertRaisesRegex(dtf.InvalidArgumentError, "sgd|format"):
+            with dtf.launch(job, folder=self.folder, run_dir=self.folder) as started:
+                started._process.wait(PATIENCE)  # nobody reads its events
+        with dtf.launch(job, folder=self.folder, run_dir=self.folder) as started:
+            for _ in range(2):
+                self.assertIsInstance(self.refused(dtf.InvalidArgumentError, "sgd|format", started.result), ValueError)
+        with self.assertRaises(KeyError), dtf.launch(job, folder=self.folder, run_dir=self.folder):
+            raise KeyError
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".dtf-job")], [], "removed")
         job["train"]["optimizer"] = {"gradient_descent": {"learning_rate": 0.1}}
         job["train"]["data"]["train"] = {"format": "digits"}
@@ -487,9 +495,11 @@ class CheckpointsAndModels(Case):
                 break
             started.stop()
             self.assertEqual(started.result()["outcome"], "stopped")
+            self.assertEqual((started.result(), list(started)), (started.summary, []), "again")
         with dtf.launch(job, folder=self.folder, run_dir=f"{self.folder}/run") as again:
             next(again.progress())
-        self.assertEqual(again.summary, None, "left early: stopped")
+        self.assertEqual(again.summary["outcome"], "stopped", "left early")
+        self.assertEqual(again.result(), again.summary)
         self.refused(dtf.UsageError, "no dtf-launch", dtf.launch, job, program="/none/dtf-launch")
         self.assertRaises(TypeError, dtf.launch, {"job": object()})
 
