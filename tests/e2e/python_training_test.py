@@ -258,7 +258,7 @@ class TheClassicProgram(unittest.TestCase):
 
     def test_in_python_in_async_and_in_sync(self):
         program = [sys.executable, str(EXAMPLES / "mnist_dist.py")]
-        for sync, steps in ([], 400), (["--issync"], 200):
+        for sync, steps in ([], 400), (["--issync=1"], 200):
             with self.subTest(sync=sync):
                 self.trained(program, program, f"--log_dir={LOG_DIR}", *sync, steps=steps)
                 shutil.rmtree(f"{self.folder}/{LOG_DIR}")
