@@ -388,6 +388,7 @@ class Mistakes(Case):
             self.refused(wrong, "'none'", session.run, "none")
             self.refused(wrong, "can't be fetched", session.run, 3)
             self.refused(wrong, "'x'", session.run, y)
+            self.refused(dtf.UsageError, "nothing to run: name a fetch or a target", session.run, [])
             self.refused(wrong, "after the session was opened", session.run, x + 1)
         closed = self.refused(dtf.ClosedError, "the session is closed", session.run, y, {x: [1, 2]})
         self.assertIsInstance(closed, ValueError)
