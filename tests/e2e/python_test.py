@@ -256,7 +256,7 @@ class GraphsAndSessions(Case):
 
         def abort(_):
             happened.append("abort")
-            if happened.count("abort") == 3:  # the first ones met nobody who waits
+            if happened.count("abort") == 3:  # the first ones had no effect
                 may_end.set()
         thread = threading.Thread(target=call)
         thread.start()
