@@ -13,7 +13,7 @@ packages=(
   libyaml-cpp-dev libssl-dev libspdlog-dev libfmt-dev nlohmann-json3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libwebp-dev libxxhash-dev libprotozero-dev libgtest-dev libgmock-dev
 )
 if [[ " $* " = *' --tests '* ]]; then
-  packages+=(lld clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps python3-venv python3-yaml e2fsprogs btrfs-progs systemd systemd-container libucx-dev openssh-client openssh-server openssl iproute2 nftables universal-ctags zsh fish)
+  packages+=(lld clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git procps python3-venv python3-numpy python3-yaml e2fsprogs btrfs-progs systemd systemd-container libucx-dev openssh-client openssh-server openssl iproute2 nftables universal-ctags zsh fish)
 fi
 if [[ " $* " = *' --packages '* ]]; then packages+=(libucx-dev debhelper dpkg-dev fakeroot lintian debootstrap buildah); fi
 if [[ " $* " = *' --browser '* ]]; then packages+=(chromium); fi

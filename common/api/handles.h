@@ -47,6 +47,8 @@ engine::Session& sessionOf(dtf_session& session);
 // As dtf_session_open(). The caller owns the session.
 dtf_session* openSession(const graph::Graph& graph, const char* const* targets, size_t count,
                          const dtf_session_options* options);
+// Errors: kUsage for a step without fetches and targets.
+void checkAsks(size_t fetch_count, size_t target_count);
 // Borrows the values.
 std::vector<engine::Feed> feedsOf(const dtf_feed* feeds, size_t count);
 // Gives a new tensor for each value.

@@ -84,6 +84,11 @@ dtf_session* dtf::api::openSession(const graph::Graph& graph, const char* const*
   return session.release();
 }
 
+void dtf::api::checkAsks(size_t fetch_count, size_t target_count) {
+  if (fetch_count == 0 && target_count == 0)
+    throw Error(ErrorCode::kUsage, "nothing to run: name a fetch or a target");
+}
+
 std::vector<dtf::engine::Feed> dtf::api::feedsOf(const dtf_feed* feeds, size_t count) {
   DTF_CHECK(count == 0 || feeds != nullptr);
   std::vector<engine::Feed> fed;
@@ -140,6 +145,7 @@ dtf_code dtf_session_run(dtf_session* session, const dtf_feed* feeds, size_t fee
                          const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                          const char* const* targets, size_t target_count) {
   return guarded([&] {
+    dtf::api::checkAsks(fetch_count, target_count);
     const std::vector<dtf::engine::Feed> fed = dtf::api::feedsOf(feeds, feed_count);
     const std::vector<std::string> fetched(fetches, fetches + fetch_count);
     const std::vector<std::string> also(targets, targets + target_count);

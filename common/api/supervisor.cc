@@ -200,6 +200,7 @@ dtf_code dtf_supervisor_run(dtf_supervisor* supervisor, const dtf_feed* feeds, s
                             const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                             const char* const* targets, size_t target_count, int* recovered) {
   return guarded([&] {
+    dtf::api::checkAsks(fetch_count, target_count);
     const std::vector<dtf::engine::Feed> fed = dtf::api::feedsOf(feeds, feed_count);
     const std::vector<std::string> fetched(fetches, fetches + fetch_count);
     const std::vector<std::string> also(targets, targets + target_count);

@@ -4,7 +4,7 @@ models, jobs, the wheel, and mistakes.
 
 Usage: python_test.py LIBDTF DTF_LAUNCH [TEST...]         needs DTF_SOURCE_ROOT
 
-Exit 77 (skipped, with the reason) where Python lacks numpy.
+Python without numpy fails the test: the package needs it.
 """
 import gc
 import os
@@ -23,8 +23,7 @@ import venv
 try:
     import numpy as np
 except ImportError:
-    print(f"SKIPPED: {sys.executable} has no numpy: run scripts/python-env.sh", file=sys.stderr)
-    sys.exit(77)
+    sys.exit(f"{sys.executable} has no numpy: install python3-numpy, run scripts/python-env.sh, or set DTF_PYTHON")
 
 LIBDTF, LAUNCH = (str(pathlib.Path(path).resolve()) for path in (sys.argv.pop(1), sys.argv.pop(1)))
 SOURCE = pathlib.Path(os.environ["DTF_SOURCE_ROOT"]).resolve()
@@ -219,6 +218,63 @@ class GraphsAndSessions(Case):
         self.assertEqual(outcomes[0], 3)
         self.assertIn(outcomes[-1], (dtf.UnavailableError, dtf.ClosedError))
 
+    def test_close_ends_a_step_that_begins_meanwhile(self):
+        """Threads that run the step again after each abort, until the session is closed."""
+        graph = dtf.Graph()
+        taken = dtf.FIFOQueue(graph, 1, [dtf.float32], [[]], "q").dequeue()[0]
+        session, entered = dtf.Session(graph), threading.Semaphore(0)
+
+        def take():
+            while True:
+                entered.release()
+                try:
+                    session.run(taken)
+                except dtf.UnavailableError:
+                    continue
+                except dtf.ClosedError:
+                    return
+        threads = [threading.Thread(target=take, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            self.assertTrue(entered.acquire(timeout=PATIENCE))
+        session.close()
+        for thread in threads:
+            thread.join(PATIENCE)
+        self.assertEqual([thread.is_alive() for thread in threads], [False] * 4)
+
+    def test_a_closed_handle_is_aborted_until_its_last_call_ends_and_then_freed(self):
+        from dtf._calls import Handle
+        entered, may_end, happened = threading.Event(), threading.Event(), []
+        handle = Handle(7, lambda pointer: happened.append(f"freed {pointer}"), "thing")
+
+        def call():
+            with handle:
+                entered.set()
+                self.assertTrue(may_end.wait(PATIENCE))
+                happened.append("call ended")
+
+        def abort(_):
+            happened.append("abort")
+            if happened.count("abort") == 3:  # the first ones had no effect
+                may_end.set()
+        thread = threading.Thread(target=call)
+        thread.start()
+        self.assertTrue(entered.wait(PATIENCE))
+        handle.close(abort)
+        handle.close(abort)
+        thread.join()
+        self.assertEqual(happened[:3] + happened[-2:], ["abort"] * 3 + ["call ended", "freed 7"])
+
+    def test_a_child_of_fork_opens_its_own_session_and_leaves_the_parents_alone(self):
+        program = ("import dtf, gc, os\ngraph = dtf.Graph()\nx = graph.placeholder(dtf.float32, [], 'x')\ny = x + 1\n"
+                   "session = dtf.Session(graph)\nsession.run(y, {x: 1})\nchild = os.fork()\nif child == 0:\n    try:\n        session.run(y, {x: 1})\n"
+                   "    except dtf.ClosedError as error:\n        print(error, flush=True)\n    session.close()\n    del session\n    gc.collect()\n"
+                   "    with dtf.Session(graph) as own:\n        print('child', own.run(y, {x: 2}), flush=True)\n    raise SystemExit\n"
+                   "print(os.waitpid(child, 0)[1], session.run(y, {x: 3}))\n")
+        out, _ = self.run_python("-c", program)
+        self.assertEqual(out, "the session was opened before fork: open a session in the child\nchild 3.0\n0 4.0\n")
+
 
 class Mistakes(Case):
     def test_graphs(self):
@@ -240,6 +296,82 @@ class Mistakes(Case):
         self.assertRaises(AttributeError, lambda: dtf.raw_ops.MatMult)
         self.assertRaises(TypeError, bool, x)
 
+    def test_whole_numbers_for_c_do_not_wrap(self):
+        graph, wrong = dtf.Graph(), dtf.UsageError
+        graph.variable("w", [1])
+        saver = dtf.Saver()
+        with dtf.Session(graph) as session:
+            for step in (-1, 2**64, 1.0):
+                self.refused(wrong, f"step is {step}, but must be a whole number from 0 to", saver.save, session, self.folder, step)
+            self.refused(wrong, "seed is -1", session.initialize, -1)
+            session.initialize(np.int64(3))
+            self.assertEqual(saver.save(session, self.folder, np.uint8(7)), f"{self.folder}/step-7")
+        self.refused(wrong, "a dimension is 18446744073709551616", graph.placeholder, dtf.float32, [2**64])
+        self.refused(wrong, "a dimension is 1.5", dtf.empty, [1.5])
+        self.refused(wrong, "'axis' is 18446744073709551616", dtf.argmax, graph.placeholder(dtf.float32, [2]), 2**64)
+        self.refused(wrong, "node is 4294967296", graph.node_name, 2**32)
+        self.assertIsNone(graph.named("w:4294967296"))
+        self.assertIsNone(graph.named("w:²"))
+        self.refused(wrong, "max_to_keep", dtf.Saver, 2**64 + 5)
+        self.refused(wrong, "rank", lambda: dtf.SyncReplicas(dtf.Adam(), rank=2**64))
+        self.refused(wrong, "seed", lambda: dtf.Supervisor(graph, seed=2**64))
+        self.refused(wrong, "task_index", dtf.ClusterSpec({"ps": "a:1"}).task_address, "ps", 2**64)
+        data = {"train": {"format": "digits", "count": 20}, "batch_size": 10}
+        self.refused(wrong, "of is", lambda: dtf.Dataset(data, of=2**64 + 1))
+        digits = dtf.Dataset(data)
+        for call in (digits.batch, digits.next_batch):
+            self.refused(wrong, "18446744073709551617", call, 2**64 + 1)
+        self.refused(wrong, "global_step is -1", digits.batch, -1)
+
+    def test_numbers_that_would_change(self):
+        graph, wrong = dtf.Graph(), dtf.InvalidArgumentError
+        x = graph.placeholder(dtf.float32, [2], "x")
+        y = x * 1
+        masked = np.ma.masked_array([1.0, 2.0], [False, True])
+        with dtf.Session(graph) as session:
+            for value in ([2**24, -2**24], np.array([2**62, 2**60], np.uint64), np.array([1 / 3, -np.inf]), np.array([1e-300, np.nan])):
+                np.testing.assert_array_equal(session.run(y, {x: value}), np.asarray(value).astype(np.float32))
+            for value in (16777217, 2**53 + 1, 2**63 - 1, 2**64 - 1, -16777217):
+                self.refused(wrong, f"x:0 is float32, which can't hold {value}", session.run, y, {x: [value, value]})
+            self.refused(wrong, "1e[+]300 of the value is infinite", session.run, y, {x: [0, 1e300]})
+            self.refused(wrong, "masked array", session.run, y, {x: masked})
+        for value, dtype in ((2**53 + 1, dtf.int64), (16777217, dtf.float32), (1e300, dtf.float32), (10**400, dtf.float32)):
+            self.refused(wrong, f"the constant is {str(value)[:2]}", graph.constant, value, (), dtype)
+        self.assertRaises(wrong, lambda: x * 16777217)
+        before = graph.count_nodes()
+        self.refused(wrong, "infinite", graph.variable, "v", None, [1e300])
+        self.refused(wrong, "masked", graph.variable, "v", None, masked)
+        self.refused(wrong, "'1'|<U1", graph.variable, "v", None, ["1", "2"])
+        self.refused(wrong, r"shape \[3\], the value \[2\]", graph.variable, "v", [3], [1, 2])
+        self.refused(wrong, "v is 16777217", graph.variable, "v", [3], 16777217)
+        self.assertEqual(graph.count_nodes(), before, "nothing is left of them")
+
+    def test_outputs_and_arrays(self):
+        graph = dtf.Graph()
+        x = graph.placeholder(dtf.float32, [3], "x")
+        for operator in (np.multiply, np.add, np.matmul, np.less):
+            self.assertRaises(TypeError, operator, np.ones(3), x)  # no array of outputs
+        self.refused(dtf.InvalidArgumentError, "x:0 and an array .*placeholder", lambda: np.ones(3) * x)
+        self.refused(dtf.InvalidArgumentError, "x:0 and an array .*placeholder", lambda: x @ np.ones(3))
+        self.assertEqual((np.float32(2) * x).shape, (3,))
+        self.assertFalse(np.ones(3) == x)
+        done = dtf.group(x, name="done")
+        self.assertEqual((repr(x), repr(done)), ("<dtf.Output x:0 float32[3]>", "<dtf.Output done without a value>"))
+        noted = graph.op("Identity", iter([x]), after=(one for one in [done]))
+        self.assertEqual(noted.shape, (3,))
+        for wrong in (["a:1"], None, 7):
+            self.refused(dtf.InvalidArgumentError, "is no cluster: give a dict", dtf.ClusterSpec, wrong)
+
+    def test_control_inputs_of_a_generator(self):
+        graph = dtf.Graph()
+        w = graph.variable("w", [], "zeros")
+        added = dtf.assign_add(w, graph.constant(1))
+        last = graph.op("NoOp", after=(one for one in [added]))
+        with dtf.Session(graph) as session:
+            session.initialize()
+            session.run([], targets=last)
+            self.assertEqual(session.run(w), 1)
+
     def test_feeds_and_fetches(self):
         graph, wrong = dtf.Graph(), dtf.InvalidArgumentError
         x, n = graph.placeholder(dtf.float32, [2], "x"), graph.placeholder(dtf.uint8, [2], "n")
@@ -256,6 +388,7 @@ class Mistakes(Case):
             self.refused(wrong, "'none'", session.run, "none")
             self.refused(wrong, "can't be fetched", session.run, 3)
             self.refused(wrong, "'x'", session.run, y)
+            self.refused(dtf.UsageError, "nothing to run: name a fetch or a target", session.run, [])
             self.refused(wrong, "after the session was opened", session.run, x + 1)
         closed = self.refused(dtf.ClosedError, "the session is closed", session.run, y, {x: [1, 2]})
         self.assertIsInstance(closed, ValueError)
@@ -346,6 +479,14 @@ class CheckpointsAndModels(Case):
             "checkpoint": {"every_seconds": 600}}}
         broken = self.refused(dtf.InvalidArgumentError, "sgd|format", lambda: dtf.launch(job, folder=self.folder, run_dir=self.folder).result())
         self.assertEqual(broken.code, 78)
+        with self.assertRaisesRegex(dtf.InvalidArgumentError, "sgd|format"):
+            with dtf.launch(job, folder=self.folder, run_dir=self.folder) as started:
+                started._process.wait(PATIENCE)  # nobody reads its events
+        with dtf.launch(job, folder=self.folder, run_dir=self.folder) as started:
+            for _ in range(2):
+                self.assertIsInstance(self.refused(dtf.InvalidArgumentError, "sgd|format", started.result), ValueError)
+        with self.assertRaises(KeyError), dtf.launch(job, folder=self.folder, run_dir=self.folder):
+            raise KeyError
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".dtf-job")], [], "removed")
         job["train"]["optimizer"] = {"gradient_descent": {"learning_rate": 0.1}}
         job["train"]["data"]["train"] = {"format": "digits"}
@@ -355,9 +496,11 @@ class CheckpointsAndModels(Case):
                 break
             started.stop()
             self.assertEqual(started.result()["outcome"], "stopped")
+            self.assertEqual((started.result(), list(started)), (started.summary, []), "again")
         with dtf.launch(job, folder=self.folder, run_dir=f"{self.folder}/run") as again:
             next(again.progress())
-        self.assertEqual(again.summary, None, "left early: stopped")
+        self.assertEqual(again.summary["outcome"], "stopped", "left early")
+        self.assertEqual(again.result(), again.summary)
         self.refused(dtf.UsageError, "no dtf-launch", dtf.launch, job, program="/none/dtf-launch")
         self.assertRaises(TypeError, dtf.launch, {"job": object()})
 

@@ -173,7 +173,8 @@ typedef struct dtf_feed {
 
 /* Runs the nodes needed for the fetches and targets, and returns when all have ended. `values`
  * receives a new tensor for each fetch, or none after an error. `targets`: nodes to run without
- * fetching their values. The error is the first of any part: the root cause.
+ * fetching their values; one of either must be there. The error is the first of any part: the root
+ * cause.
  * Steps with the same feeds, fetches and targets run one at a time, also from different threads:
  * the next one waits, without a deadline, until the previous one has ended. Other steps run
  * concurrently. */

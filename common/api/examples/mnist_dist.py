@@ -23,7 +23,7 @@ def flags():  # 1. the flags
     parser.add_argument("--worker_hosts", required=True)
     parser.add_argument("--job_name", required=True, choices=["ps", "worker"])
     parser.add_argument("--task_index", type=int, required=True)
-    parser.add_argument("--issync", action="store_true")
+    parser.add_argument("--issync", nargs="?", type=int, const=1, default=0)  # TensorFlow's --issync=1, too
     parser.add_argument("--train_steps", type=int, default=2000)
     parser.add_argument("--log_dir", default="runs/mnist_dist")
     parser.add_argument("--data_dir", default="")

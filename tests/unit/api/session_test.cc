@@ -165,6 +165,14 @@ TEST_F(ApiQueues, AStepOfThisProcessIsAborted) {
   EXPECT_EQ(size(session), 1);
 }
 
+TEST_F(ApiSession, AStepOfNothingIsRefused) {
+  Session session(graph_);
+  EXPECT_EQ(refusal([&] {
+              session.run({{"x", pair(3, 4)}}, {});
+            }),
+            "2: nothing to run: name a fetch or a target");
+}
+
 TEST_F(ApiSession, FeedsMayOutliveWhatTheyWereMadeOf) {
   const std::vector<Feed> feeds = {{"x", pair(3, 4)}};
   Session session(graph_);

@@ -9,6 +9,7 @@ from typing import Any, Callable, TypeVar
 from .errors import ClosedError
 
 T = TypeVar("T")
+_ABORT_AGAIN_SECONDS = 0.05
 
 
 class _Helper:
@@ -59,7 +60,7 @@ def interruptible(call: Callable[[], T], abort: Callable[[], None] | None = None
     except BaseException:
         if abort is not None:
             abort()
-            while not ended.acquire(timeout=0.05):
+            while not ended.acquire(timeout=_ABORT_AGAIN_SECONDS):
                 abort()  # it may not have begun before
         raise
     kind, result = outcome
@@ -73,23 +74,32 @@ def interruptible(call: Callable[[], T], abort: Callable[[], None] | None = None
 
 
 class Handle:
-    """An object of libdtf. Freed when it is closed and no call uses it: `with handle as pointer`."""
+    """An object of libdtf. Freed when it is closed and no call uses it: `with handle as pointer`.
 
-    def __init__(self, pointer: Any, free: Callable[[Any], None], what: str):
+    After os.fork() it belongs to the parent, whose threads serve it: a child can neither use nor free it. `forks`: it has no
+    threads, connections or files, and a child has a copy of its own.
+    """
+
+    def __init__(self, pointer: Any, free: Callable[[Any], None], what: str, *, forks: bool = False):
         self._pointer, self._free, self._what = pointer, free, what
-        self._lock, self._users, self._closed = threading.Lock(), 0, False
+        self._changed, self._users, self._closed = threading.Condition(threading.Lock()), 0, False
+        self._process = 0 if forks else os.getpid()
 
     def __enter__(self) -> Any:
-        with self._lock:
+        if self._is_of_the_parent():  # a lock of the parent may be held for ever
+            raise ClosedError(f"the {self._what} was opened before fork: open a {self._what} in the child")
+        with self._changed:
             if self._closed:
                 raise ClosedError(f"the {self._what} is closed: make another")
             self._users += 1
             return self._pointer
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
+        with self._changed:
             self._users -= 1
             is_last = self._closed and self._users == 0
+            if self._closed:
+                self._changed.notify_all()
         if is_last:
             self._free(self._pointer)
 
@@ -97,12 +107,27 @@ class Handle:
     def closed(self) -> bool:
         return self._closed
 
-    def close(self) -> None:
-        with self._lock:
-            is_last = not self._closed and self._users == 0
+    def close(self, abort: Callable[[Any], object] | None = None) -> None:
+        """No call begins from now on. With `abort`, which ends the calls that run, it waits for them; without, the last of them
+        frees the object."""
+        if self._is_of_the_parent():
             self._closed = True
-        if is_last:
-            self._free(self._pointer)
+            return
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = True
+            self._users += 1  # this call, so that the pointer is good until its end
+        try:
+            while abort is not None and self._users > 1:
+                abort(self._pointer)  # again and again: a call may have entered, and not begun to wait
+                with self._changed:
+                    self._changed.wait_for(lambda: self._users == 1, _ABORT_AGAIN_SECONDS)
+        finally:
+            self.__exit__()
+
+    def _is_of_the_parent(self) -> bool:
+        return self._process not in (0, os.getpid())
 
     def __del__(self) -> None:
         self.close()

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import pathlib
 import re
@@ -241,9 +242,24 @@ def text(word: str) -> bytes:
     return encoded
 
 
+INT64_MIN, INT64_MAX, UINT64_MAX = -2**63, 2**63 - 1, 2**64 - 1
+
+
+def whole(name: str, value: Any, low: int = INT64_MIN, high: int = INT64_MAX) -> int:
+    """Returns a whole number for C, where ctypes would wrap it in silence."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = low - 1
+    if not low <= number <= high:
+        raise errors.UsageError(f"{name} is {value!r}, but must be a whole number from {low} to {high}")
+    return number
+
+
 def dims(shape: Any) -> tuple[Any, int]:
     """Returns the arguments of a shape."""
-    return (c_int64 * len(shape))(*shape), len(shape)
+    whole_ones = [whole("a dimension", dim) for dim in shape]
+    return (c_int64 * len(whole_ones))(*whole_ones), len(whole_ones)
 
 
 def grown(call: Any) -> bytes:

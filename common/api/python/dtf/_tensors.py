@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import numbers
 from typing import Any
 
 import numpy as np
@@ -57,7 +59,7 @@ def new(shape: tuple[int, ...], dtype: DTypeLike) -> Memory:
 
 def empty(shape: int | tuple[int, ...] | list[int], dtype: DTypeLike = np.float32) -> np.ndarray[Any, Any]:
     """Returns an array of zeros in memory of libdtf: such an array is fed without a copy. So is a fetched one."""
-    return new((shape,) if isinstance(shape, int) else tuple(shape), dtype).array()
+    return new((int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape), dtype).array()
 
 
 def memory_of(array: np.ndarray[Any, Any]) -> Memory:
@@ -76,6 +78,8 @@ def memory_of(array: np.ndarray[Any, Any]) -> Memory:
 
 def fed_array(name: str, value: ArrayLike, dtype: np.dtype[Any] | None, shape: tuple[int, ...] | None) -> np.ndarray[Any, Any]:
     """Returns a value as an array of that dtype. Floats may be rounded; a number never changes its kind or wraps."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise errors.InvalidArgumentError(f"{name}: the value is a masked array: feed array.filled(number), or array.data")
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -99,4 +103,29 @@ def _converted(name: str, array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> 
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             raise errors.InvalidArgumentError(f"{name} is {dtype}, which holds {limits.min} to {limits.max}; the value has "
                                               f"{array.min()} to {array.max()}")
-    return array.astype(dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = array.astype(dtype)
+        if kind in "ui" and dtype.kind == "f":
+            back = (made.astype(array.dtype) == array) & (made.astype(np.float64) < float(np.iinfo(array.dtype).max))
+            if not back.all():
+                raise errors.InvalidArgumentError(f"{name} is {dtype}, which can't hold {array[~back].flat[0]}: feed floats, which are "
+                                                  f"rounded, as by array.astype(numpy.{dtype})")
+        if kind == "f" and (np.isinf(made) & ~np.isinf(array)).any():
+            raise errors.InvalidArgumentError(f"{name} is {dtype}, in which {np.abs(array).max()} of the value is infinite")
+    return made
+
+
+def constant_of(name: str, value: Any, dtype: DTypeLike) -> float:
+    """Returns a number as the double of a constant. Floats may be rounded; a whole number must stay the same."""
+    number_of(dtype)
+    is_whole = isinstance(value, numbers.Integral)
+    try:
+        with np.errstate(over="ignore"):
+            number = float(value)
+            held = float(np.float32(number)) if np.dtype(dtype) == np.float32 else number
+    except OverflowError:
+        number, held = 0.0, math.inf
+    if math.isinf(held) and not math.isinf(number) or is_whole and int(held) != value:
+        raise errors.InvalidArgumentError(f"{name} is {value!r}, which a constant of {np.dtype(dtype)} can't hold: feed it through a "
+                                          "placeholder of a type that can, or name a float, which is rounded")
+    return number

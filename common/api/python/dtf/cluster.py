@@ -8,7 +8,7 @@ from typing import Callable, Mapping, Sequence, Union
 
 from . import errors
 from ._calls import Handle, interruptible
-from ._library import CSized, H, lib, text
+from ._library import CSized, H, lib, text, whole
 from .graph import NodeInfo
 
 
@@ -44,6 +44,9 @@ class ClusterSpec:
     """
 
     def __init__(self, cluster: Mapping[str, Addresses] | str, *, folder: str | os.PathLike[str] = "."):
+        if not isinstance(cluster, (Mapping, str)):
+            raise errors.InvalidArgumentError(f"{cluster!r} is no cluster: give a dict as {{'ps': ['host:2222'], "
+                                              "'worker': ['host:2223']}, or the text of a cluster file")
         made = ctypes.c_void_p()
         if isinstance(cluster, str):
             lib.cluster_parse(text(cluster), text(os.fspath(folder)), ctypes.byref(made))
@@ -60,8 +63,9 @@ class ClusterSpec:
             return int(lib.cluster_count(pointer, text(job_name)))
 
     def task_address(self, job_name: str, task_index: int) -> str:
+        index = whole("task_index", task_index)
         with self._handle as pointer:
-            address = lib.cluster_address(pointer, text(job_name), task_index) if task_index >= 0 else None
+            address = lib.cluster_address(pointer, text(job_name), index) if index >= 0 else None
         if address is None:
             raise errors.InvalidArgumentError(f"there is no task {task_index} of '{job_name}'")
         return str(address.decode())
@@ -89,10 +93,11 @@ class Server:
                  insecure: bool = False, devices: str = "", threads: int = 0, bytes_max: int = 0, handle_signals: bool = False):
         spec = cluster if isinstance(cluster, ClusterSpec) else ClusterSpec(cluster)
         options = CServerOptions(keys=text(keys) if keys else None, insecure=int(insecure), devices=text(devices) if devices else None,
-                                 threads=threads, bytes_max=bytes_max, handle_signals=int(handle_signals))
+                                 threads=whole("threads", threads), bytes_max=whole("bytes_max", bytes_max),
+                                 handle_signals=int(handle_signals))
         made = ctypes.c_void_p()
         with spec.use() as pointer:
-            lib.server_start(pointer, text(job_name), task_index, ctypes.byref(options), ctypes.byref(made))
+            lib.server_start(pointer, text(job_name), whole("task_index", task_index), ctypes.byref(options), ctypes.byref(made))
         self.cluster, self.job_name, self.task_index = spec, job_name, task_index
         self._handle = Handle(made, lib.server_free, "server")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _tensors
 from ._calls import Handle, interruptible
-from ._library import CSized, H, dims, lib, text
+from ._library import UINT64_MAX, CSized, H, dims, lib, text, whole
 
 class CDatasetOptions(CSized):
     _fields_ = [("size", c_size_t), ("folder", c_char_p), ("input_shape", POINTER(c_int64)), ("input_rank", c_size_t),
@@ -50,8 +50,8 @@ class Dataset:
     def __init__(self, settings: Mapping[str, Any] | str, *, folder: str | os.PathLike[str] = ".", input_shape: Sequence[int] = (),
                  rank: int = 0, of: int = 1, epochs: int = 0, evaluation: bool = False):
         shape, shape_rank = dims(input_shape)
-        options = CDatasetOptions(folder=text(os.fspath(folder)), input_shape=shape, input_rank=shape_rank, rank=rank, of=of,
-                                  epochs=epochs, evaluation=int(evaluation))
+        options = CDatasetOptions(folder=text(os.fspath(folder)), input_shape=shape, input_rank=shape_rank,
+                                  rank=whole("rank", rank), of=whole("of", of), epochs=whole("epochs", epochs), evaluation=int(evaluation))
         yaml = settings if isinstance(settings, str) else json.dumps(settings, default=os.fspath)
 
         def opened() -> Handle:
@@ -83,15 +83,18 @@ class Dataset:
 
     def batch(self, global_step: int) -> Batch:
         """Returns this shard's batch of a step, a function of the step alone: a run that goes on sees the same ones."""
-        return self._taken(lambda pointer, values: lib.dataset_batch(pointer, global_step, values))
+        step = whole("global_step", global_step, 0, UINT64_MAX)
+        return self._taken(lambda pointer, values: lib.dataset_batch(pointer, step, values))
 
     def next_batch(self, n: int) -> Batch:
         """Returns the next n examples of this shard. An epoch has each example once, in a new order."""
-        return self._taken(lambda pointer, values: lib.dataset_next_batch(pointer, n, values))
+        count = whole("n", n)
+        return self._taken(lambda pointer, values: lib.dataset_next_batch(pointer, count, values))
 
     def slice(self, first: int, count: int) -> Batch:
         """Returns examples in their own order, unchanged: for an evaluation."""
-        return self._taken(lambda pointer, values: lib.dataset_slice(pointer, first, count, values))
+        begin, size = whole("first", first), whole("count", count)
+        return self._taken(lambda pointer, values: lib.dataset_slice(pointer, begin, size, values))
 
     @property
     def epochs_completed(self) -> int:

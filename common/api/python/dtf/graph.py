@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from . import _tensors, errors
 from ._calls import Handle
-from ._library import CMinimizeOptions, COutput, dims, lib, text
+from ._library import CMinimizeOptions, COutput, dims, lib, text, whole
 
 if TYPE_CHECKING:
     from .optimizers import Optimizer
@@ -38,6 +38,7 @@ class Output:
     """
 
     __slots__ = ("graph", "node", "index")
+    __array_ufunc__ = None  # array * output is no array of outputs
 
     def __init__(self, graph: Graph, node: int, index: int = 0):
         self.graph, self.node, self.index = graph, node, index
@@ -56,7 +57,10 @@ class Output:
         return self.graph.spec(self)[1]
 
     def __repr__(self) -> str:
-        return f"<dtf.Output {self.name} {self.dtype}{list(self.shape)}>"
+        try:
+            return f"<dtf.Output {self.name} {self.dtype}{list(self.shape)}>"
+        except errors.InvalidArgumentError:
+            return f"<dtf.Output {self.graph.node_name(self.node)} without a value>"
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, Output) and self.graph is other.graph and self.node == other.node
@@ -73,9 +77,12 @@ class Output:
 
     def _with(self, op: str, other: Output | float, swapped: bool = False) -> Output:
         if not isinstance(other, Output):
+            if isinstance(other, np.ndarray):
+                raise errors.InvalidArgumentError(f"{self.name} and an array have no operator: feed the array through a placeholder, or "
+                                                  "make it a variable")
             if not isinstance(other, numbers.Real):
                 return NotImplemented  # type: ignore[no-any-return]
-            other = self.graph.constant(float(other), dtype=self.dtype)
+            other = self.graph.constant(other, dtype=self.dtype)
         return self.graph.op(op, [other, self] if swapped else [self, other])
 
     def __add__(self, other: Output | float) -> Output: return self._with("Add", other)
@@ -88,6 +95,7 @@ class Output:
     def __rtruediv__(self, other: float) -> Output: return self._with("Div", other, True)
     def __pow__(self, other: Output | float) -> Output: return self._with("Pow", other)
     def __matmul__(self, other: Output) -> Output: return self._with("MatMul", other)
+    def __rmatmul__(self, other: Output) -> Output: return self._with("MatMul", other, True)
     def __lt__(self, other: Output | float) -> Output: return self._with("Less", other)
     def __le__(self, other: Output | float) -> Output: return self._with("LessEqual", other)
     def __gt__(self, other: Output | float) -> Output: return self._with("Less", other, True)
@@ -131,7 +139,7 @@ class Graph:
     def __init__(self) -> None:
         made = ctypes.c_void_p()
         lib.graph_new(ctypes.byref(made))
-        self._handle = Handle(made, lib.graph_free, "graph")
+        self._handle = Handle(made, lib.graph_free, "graph", forks=True)
         self._lock = threading.RLock()
         self._device: Device = None
         self._prefix = ""
@@ -171,6 +179,7 @@ class Graph:
         if op not in OPS:
             raise errors.InvalidArgumentError(f"unknown op '{op}': dtf.op_names() lists all")
         full = self._prefix + (name or "")
+        inputs, after = list(inputs), list(after)
         for one in (*inputs, *after):
             self._own(one)
         with self._lock, self._handle as graph:
@@ -224,7 +233,8 @@ class Graph:
         """A tensor of one number. For an array, feed a placeholder."""
         if not isinstance(value, numbers.Real):
             raise errors.InvalidArgumentError("a constant is one number, which fills its shape: feed an array through a placeholder")
-        return self.op("Const", name=name, value=float(value), shape=shape, dtype=dtype)
+        number = _tensors.constant_of(name or "the constant", value, dtype)
+        return self.op("Const", name=name, value=number, shape=shape, dtype=dtype)
 
     def variable(self, name: str, shape: Shape | None = None, initializer: str | float | ArrayLike = "zeros") -> Output:
         """A float32 variable, shared by all sessions that name it. `initializer`, for Session.initialize(): "zeros", "ones",
@@ -232,12 +242,11 @@ class Graph:
         if isinstance(initializer, str):
             described = initializer
         elif isinstance(initializer, numbers.Real):
-            described = f"constant={float(initializer)!r}"
+            described = f"constant={_tensors.constant_of(name, initializer, np.float32)!r}"
         else:
-            array = np.array(initializer, np.float32)
-            shape, described = array.shape if shape is None else shape, "zeros"
-            made = self._variable(name, _wanted(name, shape), described)
-            self.initial_values[self.node_name(made.node)] = _tensors.fed_array(name, array, None, tuple(shape))
+            array = np.array(_tensors.fed_array(name, initializer, np.dtype(np.float32), None if shape is None else tuple(shape)))
+            made = self._variable(name, array.shape, "zeros")
+            self.initial_values[self.node_name(made.node)] = array
             return made
         return self._variable(name, _wanted(name, shape), described)
 
@@ -279,7 +288,7 @@ class Graph:
     # ---- what is there
     def node_name(self, node: int) -> str:
         with self._lock, self._handle as graph:
-            name = lib.graph_node_name(graph, node)
+            name = lib.graph_node_name(graph, whole("node", node, -2**31, 2**31 - 1))
         if name is None:
             raise errors.InvalidArgumentError(f"the graph has no node {node}")
         return str(name.decode())
@@ -309,7 +318,9 @@ class Graph:
             self.count_nodes()
         if node_name not in self._names:
             return None
-        output = Output(self, self._names[node_name], int(index) if index.isdigit() else 0)
+        if index and not (index.isascii() and index.isdigit() and len(index) < 10):
+            return None
+        output = Output(self, self._names[node_name], int(index or 0))
         try:
             self.spec(output)
         except errors.InvalidArgumentError:
@@ -351,7 +362,7 @@ def _set_attribute(made: Any, op: str, key: str, value: Any) -> None:
         if kind == "bool":
             lib.node_bool(made, name, int(bool(value)))
         elif kind == "int":
-            lib.node_int(made, name, _whole(value))
+            lib.node_int(made, name, whole(f"{op}: the attribute '{key}'", _whole(value)))
         elif kind == "double":
             lib.node_double(made, name, float(value))
         elif kind == "text":
@@ -359,7 +370,7 @@ def _set_attribute(made: Any, op: str, key: str, value: Any) -> None:
         elif kind == "dtype":
             lib.node_dtype(made, name, _tensors.number_of(value))
         elif kind == "shape":
-            lib.node_shape(made, name, *dims([_whole(dim) for dim in ([value] if isinstance(value, int) else value)]))
+            lib.node_shape(made, name, *dims([_whole(dim) for dim in ([value] if isinstance(value, numbers.Integral) else value)]))
         else:
             _set_function(made, name, value)
     except errors.Error:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from typing import Any, Iterator, Mapping
 
 import numpy as np
@@ -48,7 +49,8 @@ class Job:
     """A job that runs: a process `dtf-launch up --json`. Iterate over its events; result() waits for the end.
 
     A context manager: leaving it early, also by Ctrl-C, stops the job, which saves a checkpoint. The process has a session
-    of its own, so that Ctrl-C reaches it once, through this object.
+    of its own, so that Ctrl-C reaches it once, through this object. The end of a `with` raises the job's error, unless it
+    was raised before, or another exception is under way.
     Threads: one at a time. Errors: of the exit code, with the message of dtf-launch.
     """
 
@@ -57,7 +59,8 @@ class Job:
         self.summary: Event | None = None  # the last event of a job that ran
         self._process, self._file = process, file
         self._messages: list[str] = []
-        self._stopped = False
+        self._stopped = self._ended = self._raised = False
+        self._failure: errors.Error | None = None  # of a job that has ended
 
     def __iter__(self) -> Iterator[Event]:
         """Yields the events as they come: "started", "ready", "progress", "evaluation", "checkpoint", "summary". After the
@@ -70,7 +73,7 @@ class Job:
         return (event for event in self if event["event"] == "progress")
 
     def result(self) -> Event:
-        """Waits for the end. Returns the summary: outcome, global_step, final_loss, eval, ..."""
+        """Waits for the end. Returns the summary: outcome, global_step, final_loss, eval, ... Again: the same."""
         for _ in self._events():
             pass
         self._finish()
@@ -85,7 +88,7 @@ class Job:
 
     def _events(self) -> Iterator[Event]:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
+        for line in () if self._process.stdout.closed else self._process.stdout:
             try:
                 event: Event = json.loads(line)
             except ValueError:
@@ -97,15 +100,23 @@ class Job:
             yield event
 
     def _finish(self) -> None:
+        self._wait()
+        if self._failure is not None:
+            self._raised = True
+            raise self._failure
+
+    def _wait(self) -> None:
+        """Waits for the process, and notes its failure."""
         code = self._process.wait()
         self._clean()
-        if self._stopped and self.summary is not None:
+        if self._ended or (self._stopped and self.summary is not None):
             return
+        self._ended = True
         if code != 0 or self.summary is None:
             why = "\n".join(self._messages) or f"dtf-launch ended with exit code {code}; its messages are on stderr"
             if self.summary is not None and not self._messages:
                 why = f"the job {self.summary.get('job', '')} {self.summary.get('outcome', 'failed')}: exit code {code}; see its logs"
-            raise errors.of_code(code or errors.InternalError.code, why)
+            self._failure = errors.of_code(code or errors.InternalError.code, why)
 
     def _clean(self) -> None:
         if self._process.stdout is not None:
@@ -117,20 +128,23 @@ class Job:
     def __enter__(self) -> Job:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.close()
+        is_stopped = self._stopped and not self._messages  # before there was anything to save
+        if kind is None and not self._raised and not is_stopped:
+            self._finish()
 
     def close(self) -> None:
-        """Stops the job if it runs, and waits until it has ended."""
+        """Stops the job if it runs, and waits until it has ended: then `summary` is there."""
         self.stop()
+        kill = threading.Timer(_STOP_SECONDS, self._process.kill)
+        kill.start()
         try:
-            self._process.communicate(timeout=_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        except ValueError:  # its output was read to the end, and is closed
-            pass
-        self._clean()
+            for _ in self._events():
+                pass
+            self._wait()
+        finally:
+            kill.cancel()
 
 
 def launch(job: Mapping[str, Any] | str | os.PathLike[str], *, run_dir: str | os.PathLike[str] = "",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from . import _preparation, errors
 from ._calls import Handle, interruptible
-from ._library import COutput, lib, text, texts
+from ._library import COutput, lib, text, texts, whole
 from .graph import Graph, Output
 from .session import Session
 
@@ -68,7 +68,7 @@ class Model:
         made = ctypes.c_void_p()
         with graph.lock, graph.use() as pointer, self._handle as model:
             lib.model_add(model, text(name), pointer, text(graph.prefix), text(device), texts(list(variable_devices)),
-                          len(variable_devices), batch, ctypes.byref(made))
+                          len(variable_devices), whole("batch", batch), ctypes.byref(made))
         signature = Signature({}, {}, {}, graph.prefix)
         by_role = signature.inputs, signature.outputs, signature.variables
         try:

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _tensors
 from ._calls import Handle, interruptible
-from ._library import CSaverOptions, grown, lib, text
+from ._library import UINT64_MAX, CSaverOptions, grown, lib, text, whole
 from .session import Session
 
 Path = Union[str, "os.PathLike[str]"]
@@ -25,18 +25,20 @@ class Saver:
 
     def __init__(self, max_to_keep: int = 5, *, job: str = "graph", global_step: str = "global_step"):
         made = ctypes.c_void_p()
-        options = CSaverOptions(job=text(job), global_step=text(global_step), max_to_keep=max_to_keep)
+        options = CSaverOptions(job=text(job), global_step=text(global_step), max_to_keep=whole("max_to_keep", max_to_keep))
         lib.saver_new(ctypes.byref(options), ctypes.byref(made))
         self._handle = Handle(made, lib.saver_free, "saver")
 
     def save(self, session: Session, folder: Path, step: int = 0) -> str:
         """Saves as folder/step-N and returns that path. N is the global step; `step`: for a graph without one. No other step
         may run meanwhile, of this client or another."""
+        number = whole("step", step, 0, UINT64_MAX)
+
         def saved() -> str:
             # The path is no longer than that, so the call saves once.
             buffer, size = ctypes.create_string_buffer(1 << 16), ctypes.c_size_t()
             with self._handle as saver, session.use() as pointer:
-                lib.saver_save(saver, pointer, text(os.fspath(folder)), step, buffer, len(buffer), ctypes.byref(size))
+                lib.saver_save(saver, pointer, text(os.fspath(folder)), number, buffer, len(buffer), ctypes.byref(size))
             return os.fsdecode(buffer.value)
         return interruptible(saved)
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from . import _tensors, errors
 from ._calls import Handle, interruptible
-from ._library import CFeed, CSessionOptions, grown, lib, text, texts
+from ._library import UINT64_MAX, CFeed, CSessionOptions, grown, lib, text, texts, whole
 from .graph import Graph, Output
 
 Array = np.ndarray[Any, Any]
@@ -149,7 +149,8 @@ class Session(Steps):
     def initialize(self, seed: int = 0) -> None:
         """Gives every variable its initial value, on its task; replaces values that are there. The values follow from the
         seed and the order of the variables, as in a job with this seed. With several clients one initializes."""
-        self._blocking(lambda session: lib.session_initialize(session, seed))
+        number = whole("seed", seed, 0, UINT64_MAX)
+        self._blocking(lambda session: lib.session_initialize(session, number))
         for name, value in self.graph.initial_values.items():
             self.set_variable(name, value)
 
@@ -171,11 +172,11 @@ class Session(Steps):
 
     # ---- its end
     def close(self) -> None:
-        """Aborts the steps that run, and frees the session's resources on its tasks. Variables stay."""
-        if not self._handle.closed:
+        """Aborts the steps that run, waits for their ends, and frees the session's resources on its tasks. Variables stay."""
+        def abort(session: Any) -> None:
             with contextlib.suppress(errors.Error):
-                self.abort("the session was closed")
-        self._handle.close()
+                lib.session_abort(session, text("the session was closed"))
+        self._handle.close(abort)
 
     @property
     def closed(self) -> bool:

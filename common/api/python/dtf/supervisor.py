@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from . import errors
 from ._calls import Handle, interruptible
-from ._library import CMinimizeOptions, COutput, CSupervisorOptions, CSyncReplicasOptions, lib, text, texts
+from ._library import (UINT64_MAX, CMinimizeOptions, COutput, CSupervisorOptions, CSyncReplicasOptions, lib, text, texts,
+                       whole)
 from .graph import Graph, Output
 from .optimizers import Optimizer, settings_text
 from .session import Key, Steps, options_of, targets_of
@@ -34,8 +35,9 @@ class SyncReplicas:
 
     def __init__(self, optimizer: Optimizer | str, replicas_to_aggregate: int = 0, total_num_replicas: int = 0, *, rank: int):
         self._text = optimizer if isinstance(optimizer, str) else optimizer.text()
-        self._options = CSyncReplicasOptions(replicas_to_aggregate=replicas_to_aggregate, total_num_replicas=total_num_replicas,
-                                             rank=rank)
+        self._options = CSyncReplicasOptions(
+            replicas_to_aggregate=whole("replicas_to_aggregate", replicas_to_aggregate),
+            total_num_replicas=whole("total_num_replicas", total_num_replicas), rank=whole("rank", rank))
 
     def minimize(self, loss: Output, global_step: Output | str = "global_step", *, var_list: Sequence[Output] = (),
                  clip_by_global_norm: float | None = None, clip_by_value: float | None = None,
@@ -84,10 +86,10 @@ class Supervisor(Steps):
                                               "Session.initialize() sets: name an initializer, as \"glorot_uniform\"")
         counter = graph.node_name(global_step.node) if isinstance(global_step, Output) else global_step
         options = CSupervisorOptions(
-            is_chief=int(is_chief), task=text(task), log_dir=text(os.fspath(log_dir)), seed=seed, save_seconds=save_seconds,
-            summary_seconds=summary_seconds, wait_seconds=wait_seconds, poll_seconds=poll_seconds,
+            is_chief=int(is_chief), task=text(task), log_dir=text(os.fspath(log_dir)), seed=whole("seed", seed, 0, UINT64_MAX),
+            save_seconds=save_seconds, summary_seconds=summary_seconds, wait_seconds=wait_seconds, poll_seconds=poll_seconds,
             summaries=texts([self._name(one) for one in summaries]), summaries_count=len(summaries), global_step=text(counter),
-            job=text(job), max_to_keep=max_to_keep, handle_signals=int(handle_signals))
+            job=text(job), max_to_keep=whole("max_to_keep", max_to_keep), handle_signals=int(handle_signals))
         made = ctypes.c_void_p()
         lib.supervisor_new(ctypes.byref(options), ctypes.byref(made))
         self._handle = Handle(made, lib.supervisor_free, "supervisor")
@@ -154,8 +156,11 @@ class Supervisor(Steps):
         interruptible(stopped)
 
     def close(self) -> None:
-        """Frees the session. Saves nothing."""
-        self._handle.close()
+        """Aborts the step that runs in another thread, waits for its end, and frees the session. Saves nothing."""
+        def abort(supervisor: Any) -> None:
+            with contextlib.suppress(errors.Error):
+                lib.supervisor_abort(supervisor, text("the supervisor was closed"))
+        self._handle.close(abort)
 
     def _interrupt(self) -> None:
         with contextlib.suppress(errors.Error), self._handle as supervisor:
