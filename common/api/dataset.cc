@@ -61,9 +61,9 @@ void setShape(DatasetSpec& spec, const std::vector<int64_t>& shape) {
   const bool is_libsvm = spec.format == DatasetSpec::Format::kLibsvm;
   if (!are_images && !is_libsvm) return;
   if (shape.empty())
-    refuse(std::string(are_images ? "images become" : "a line of libsvm becomes") +
-           " what the program wants: give input_shape, " +
-           (are_images ? "as [224, 224, 3]" : "as [784]"));
+    refuse(are_images ? "images are scaled to the size of the model: give input_shape, as "
+                        "[224, 224, 3]"
+                      : "a libsvm file has no shape of its examples: give input_shape, as [784]");
   spec.libsvm.shape = shape;
   const auto is_size = [](int64_t size) { return size >= 1; };
   if (!std::ranges::all_of(shape, is_size)) refuse("the sizes of input_shape must be at least 1");

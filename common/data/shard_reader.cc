@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "common/base/check.h"
@@ -38,6 +39,23 @@ ShardReader::ShardReader(std::shared_ptr<const Dataset> dataset, const ShardOpti
                 fmt::format("{} has {} examples, too few for {} shards",
                             dataset_->features().source(), dataset_->size(), options_.of));
   checkBatchSize(1, dataset_->size(), dataset_->features().source());
+  checkSteps();
+}
+
+// An end of 0 steps would read as no end.
+void ShardReader::checkSteps() const {
+  if (options_.epochs == 0 || steps() > 0) return;
+  const auto examples = static_cast<uint64_t>(dataset_->size());
+  const uint64_t batches = examples / static_cast<uint64_t>(options_.batch_size);
+  const uint64_t batches_needed = (options_.of + options_.epochs - 1) / options_.epochs;
+  std::string remedy = fmt::format("set batch_size to at most {}", examples / batches_needed);
+  if (batches > 0)
+    remedy += fmt::format(", or epochs to at least {}", (options_.of + batches - 1) / batches);
+  throw Error(
+      ErrorCode::kBadConfig,
+      fmt::format("{} has {} examples: with batches of {}, there is no step of {} shards in {}; {}",
+                  dataset_->features().source(), examples, options_.batch_size, options_.of,
+                  epochsText(options_.epochs), remedy));
 }
 
 Batch ShardReader::readBatch(uint64_t step) {
@@ -46,6 +64,11 @@ Batch ShardReader::readBatch(uint64_t step) {
     throw Error(ErrorCode::kOutOfRange,
                 fmt::format("step {} is beyond {} of {}, which have {} steps", step,
                             epochsText(options_.epochs), dataset_->features().source(), steps()));
+  // The numbers of later batches don't fit.
+  const uint64_t last = std::numeric_limits<uint64_t>::max() / options_.of - 1;
+  if (step > last)
+    throw Error(ErrorCode::kOutOfRange, fmt::format("step {} is beyond {}, the last of {} shards",
+                                                    step, last, options_.of));
   Batch batch(dataset_->parts(), options_.batch_size);
   batches_->read(cluster::globalBatch(step, 0, options_.rank, options_.of, options_.of), batch);
   DTF_CHECK(batch.count == options_.batch_size);
@@ -67,7 +90,7 @@ Batch ShardReader::readNext(int64_t count) {
   const auto wanted = static_cast<uint64_t>(count);
   if (options_.epochs > 0 && wanted > options_.epochs * perEpoch() - position_)
     throw Error(ErrorCode::kOutOfRange,
-                fmt::format("{} examples are wanted, and {} are left in {} of {}", count,
+                fmt::format("a batch of {} exceeds the {} examples left in {} of {}", count,
                             options_.epochs * perEpoch() - position_, epochsText(options_.epochs),
                             dataset_->features().source()));
   Batch batch(dataset_->parts(), count);
@@ -100,7 +123,11 @@ void ShardReader::copy(uint64_t epoch, uint32_t example, int64_t to, Batch& batc
 
 Batch ShardReader::readSlice(int64_t first, int64_t count) const {
   checkCount(count);
-  if (first < 0 || first > dataset_->size() || count > dataset_->size() - first)
+  if (first < 0)
+    throw Error(ErrorCode::kOutOfRange,
+                fmt::format("example {} does not exist: the first of {} is 0", first,
+                            dataset_->features().source()));
+  if (first > dataset_->size() || count > dataset_->size() - first)
     throw Error(ErrorCode::kOutOfRange,
                 fmt::format("{} has {} examples, and none from {} to {}",
                             dataset_->features().source(), dataset_->size(), first,

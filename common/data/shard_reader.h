@@ -27,7 +27,8 @@ struct ShardOptions {
 // Shares: the data set.
 // Threads: thread-compatible.
 // Blocks: on the disk, for a data set that is onDisk(); for a shuffle when an epoch begins.
-// Errors: kOutOfRange beyond the last epoch; kBadConfig as checkBatchSize().
+// Errors: kOutOfRange beyond the last epoch; kBadConfig as checkBatchSize(), and for epochs without
+// a step.
 class ShardReader {
  public:
   ShardReader(std::shared_ptr<const Dataset> dataset, const ShardOptions& options);
@@ -42,7 +43,7 @@ class ShardReader {
   // Returns this shard's batch of a step: batch `step * of + rank` of all (BatchReader), as of a
   // job's worker in sync mode.
   Batch readBatch(uint64_t step);
-  // Returns the steps in which every shard has a batch; 0: without end.
+  // Returns the steps in which every shard has a batch; 0: epochs is 0, they have no end.
   uint64_t steps() const;
 
   // ---- the examples one after another
@@ -58,6 +59,7 @@ class ShardReader {
   Batch readSlice(int64_t first, int64_t count) const;
 
  private:
+  void checkSteps() const;
   // The number of this shard's examples in each epoch.
   uint64_t perEpoch() const;
   void copy(uint64_t epoch, uint32_t example, int64_t to, Batch& batch) const;

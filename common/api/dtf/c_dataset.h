@@ -30,8 +30,9 @@ typedef struct dtf_dataset_options {
  * "train: {format: idx, images: a.gz, labels: b.gz}\nbatch_size: 64\nseed: 1". A table that learns
  * its preparation learns it from the examples to train on. More than 256 MiB of a part are mapped
  * from disk. `options` may be NULL.
- * DTF_BAD_CONFIG: a key, with its line; no shape where one is needed; fewer examples than
- * shards. DTF_BAD_DATA: a file can't be read, or isn't what the settings say. */
+ * Settings without `train`, and empty ones, open the embedded digits.
+ * DTF_BAD_CONFIG: a key, with its line; no shape where one is needed; fewer examples than shards;
+ * epochs that have no step. DTF_BAD_DATA: a file can't be read, or isn't what the settings say. */
 dtf_code dtf_dataset_open(const char* settings, const dtf_dataset_options* options,
                           dtf_dataset** made);
 void dtf_dataset_free(dtf_dataset* dataset);
@@ -49,10 +50,10 @@ const char* dtf_dataset_part(const dtf_dataset* dataset, size_t index, dtf_dtype
  * alone: the batch of a job's worker `rank` of `of`, in sync mode. `values` receives a new tensor
  * for each part, [batch_size, ...]. An epoch leaves out the examples that fill no batch, others
  * than the epoch before.
- * DTF_OUT_OF_RANGE: `global_step` isn't before dtf_dataset_steps(). DTF_BAD_CONFIG: there are fewer
- * examples than in a batch. */
+ * DTF_OUT_OF_RANGE: `global_step` isn't before dtf_dataset_steps(), or `of` times it is 2^64 or
+ * more. DTF_BAD_CONFIG: there are fewer examples than in a batch. */
 dtf_code dtf_dataset_batch(dtf_dataset* dataset, uint64_t global_step, dtf_tensor** values);
-/* Returns the number of steps of all epochs; 0: without end. */
+/* Returns the number of steps of all epochs, at least 1; 0: `epochs` is 0, they have no end. */
 uint64_t dtf_dataset_steps(const dtf_dataset* dataset);
 /* Reads the next `n` examples of this shard, as TensorFlow's next_batch(). An epoch has each
  * example once over all shards, in a new order; a batch may end one epoch and begin the next.

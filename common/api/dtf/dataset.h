@@ -39,7 +39,7 @@ class Dataset {
     const Tensor& labels() const { return parts.at(1); }
   };
 
-  // `settings`: YAML with the keys of `data` in a job's file.
+  // `settings`: YAML with the keys of `data` in a job's file; empty: the embedded digits.
   explicit Dataset(const std::string& settings, const DatasetOptions& options = {}) {
     dtf_dataset_options how{};
     how.size = sizeof(how);
@@ -79,7 +79,7 @@ class Dataset {
     return taken(
         [&](dtf_tensor** values) { return dtf_dataset_batch(handle_.get(), global_step, values); });
   }
-  // Returns the steps of all epochs; 0: without end.
+  // Returns the steps of all epochs, at least 1; 0: `epochs` is 0, they have no end.
   uint64_t steps() const { return dtf_dataset_steps(get()); }
 
   // Returns the next examples of this shard, as TensorFlow's next_batch().

@@ -59,7 +59,7 @@ TEST(ApiDataset, NextBatchCountsEpochs) {
   EXPECT_THAT(digits.nextBatch(45).features().dims(), ElementsAre(45, 28, 28, 1));
   EXPECT_EQ(digits.epochsCompleted(), 1U);
   EXPECT_THAT(refusal([&] { digits.nextBatch(31); }),
-              StartsWith("66: 31 examples are wanted, and 30 are left in the 2 epochs"));
+              StartsWith("66: a batch of 31 exceeds the 30 examples left in the 2 epochs"));
   EXPECT_THAT(refusal([&] { digits.batch(12); }), StartsWith("66: step 12 is beyond"));
 }
 
@@ -120,6 +120,10 @@ TEST(ApiDataset, NamesTheMistakeWithItsLine) {
               StartsWith("78: rank must be from 0 to 1"));
   EXPECT_THAT(refusal([] { Dataset(kDigits, {{}, {}, 0, -1}); }), StartsWith("78: a data set has"));
   EXPECT_THAT(refusal([] { Dataset(kDigits, {{}, {}, 0, 1, -1}); }), StartsWith("78: epochs must"));
+  EXPECT_THAT(refusal([] {
+                Dataset(kDigits, {{}, {}, 0, 7, 1});
+              }),
+              AllOf(StartsWith("78: "), HasSubstr("set batch_size to at most 8, or epochs to")));
   Dataset small("train: {format: digits, count: 5}\nbatch_size: 10\n");
   EXPECT_THAT(refusal([&] { small.batch(0); }), StartsWith("78: "));
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -13,6 +14,7 @@
 namespace dtf::data {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 std::shared_ptr<const Dataset> drawn(int64_t count) {
@@ -65,6 +67,32 @@ TEST(ShardReader, StepsEndWithTheLastEpochForAllShardsAtOnce) {
   EXPECT_EQ(ShardReader(dataset, {.batch_size = 10}).steps(), 0U) << "without end";
 }
 
+TEST(ShardReader, RefusesEpochsWithoutAStep) {
+  const auto dataset = drawn(100);
+  const auto open = [&](int64_t batch_size, uint64_t epochs) {
+    return refusalOf(
+        [&] { ShardReader(dataset, {.batch_size = batch_size, .of = 2, .epochs = epochs}); },
+        ErrorCode::kBadConfig);
+  };
+  EXPECT_THAT(open(64, 1),
+              HasSubstr("has 100 examples: with batches of 64, there is no step of 2 "
+                        "shards in the only epoch; set batch_size to at most 50, or epochs "
+                        "to at least 2"));
+  EXPECT_THAT(open(101, 3), EndsWith("set batch_size to at most 100"));
+  EXPECT_EQ(open(50, 1), "");
+  EXPECT_EQ(open(64, 2), "");
+}
+
+TEST(ShardReader, StepsWhoseBatchesHaveNoNumberAreRefused) {
+  const auto dataset = drawn(50);
+  ShardReader shard(dataset, {.batch_size = 10, .rank = 1, .of = 2});
+  constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max() / 2 - 1;
+  EXPECT_EQ(shard.readBatch(kLast).count, 10);
+  for (const uint64_t step : {kLast + 1, std::numeric_limits<uint64_t>::max()})
+    EXPECT_THAT(refusalOf([&] { shard.readBatch(step); }, ErrorCode::kOutOfRange),
+                HasSubstr("is beyond 9223372036854775806, the last of 2 shards"));
+}
+
 TEST(ShardReader, AnEpochHasEachExampleOnceOverAllShards) {
   const auto dataset = drawn(53);
   for (uint64_t epoch = 0; epoch < 2; ++epoch) {
@@ -97,7 +125,8 @@ TEST(ShardReader, TheLastEpochEnds) {
   shard.readNext(7);
   EXPECT_THAT(
       refusalOf([&] { shard.readNext(4); }, ErrorCode::kOutOfRange),
-      HasSubstr("4 examples are wanted, and 3 are left in the only epoch of the embedded digits"));
+      HasSubstr(
+          "a batch of 4 exceeds the 3 examples left in the only epoch of the embedded digits"));
   shard.readNext(3);
   EXPECT_EQ(shard.epochsCompleted(), 1U);
 }
@@ -110,6 +139,8 @@ TEST(ShardReader, ASliceIsInTheDataSetsOrderAndUnchanged) {
     EXPECT_EQ(std::memcmp(pixels(slice, i).data(), dataset->features().of(4 + i).data(), 784), 0);
   EXPECT_THAT(refusalOf([&] { shard.readSlice(8, 3); }, ErrorCode::kOutOfRange),
               HasSubstr("has 10 examples, and none from 8 to 10"));
+  EXPECT_THAT(refusalOf([&] { shard.readSlice(-3, 1); }, ErrorCode::kOutOfRange),
+              HasSubstr("example -3 does not exist: the first of the embedded digits is 0"));
   EXPECT_THAT(refusalOf([&] { shard.readSlice(8, 0); }, ErrorCode::kBadConfig),
               HasSubstr("at least one example, not 0"));
 }
