@@ -67,9 +67,10 @@ size_t ServingTask::sessions() const {
 void ServingTask::onSignal(int number) {
   {
     MutexLock lock(mutex_);
-    if (end_) ::_exit(128 + number);
+    if (was_signalled_) ::_exit(128 + number);
+    was_signalled_ = true;
   }
-  end({fmt::format("{} was told to stop by {}", task_.name(), signalName(number)), number});
+  end({fmt::format("{} received {}", task_.name(), signalName(number)), number});
 }
 
 void ServingTask::stop(std::string reason) {

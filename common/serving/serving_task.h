@@ -25,8 +25,8 @@ struct ServingOptions {
   cluster::ClusterSpec cluster;
   net::Credentials credentials;
   uint64_t bytes_max = 0;  // of all sessions' data; 0: the task's share of the host's memory
-  // SIGTERM and SIGINT stop it; one after that ends the process. The program's own handlers of both
-  // are lost.
+  // The first SIGTERM or SIGINT stops it, the second ends the process. The program's own handlers
+  // of both return with the destructor.
   bool handles_signals = false;
 };
 
@@ -69,6 +69,7 @@ class ServingTask {
   Mutex mutex_;
   CondVar ended_;
   std::optional<End> end_ DTF_GUARDED_BY(mutex_);
+  bool was_signalled_ DTF_GUARDED_BY(mutex_) = false;
   // Made, used and destroyed on the loop.
   std::unique_ptr<PartServer> server_;
   std::unique_ptr<net::SignalExit> signals_;

@@ -337,7 +337,7 @@ TEST_F(FourFlagsTest, MakeAPsAndWorkersThatTrainInAsync) {
   tasks_[2].signal(SIGTERM);
   const ProcessResult ps = tasks_[2].wait(kExampleWithin);
   EXPECT_EQ(ps.exit_code, 0) << ps.err;
-  EXPECT_THAT(ps.out, HasSubstr("ps/0 was told to stop by SIGTERM\n"));
+  EXPECT_THAT(ps.out, HasSubstr("ps/0 received SIGTERM\n"));
 }
 
 TEST_F(FourFlagsTest, NameAPsThatIsKilled) {

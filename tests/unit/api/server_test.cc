@@ -141,7 +141,7 @@ TEST(ApiServer, TakesSignalsOnlyIfToldTo) {
   Server server(onePs(), "ps", 0, {.handle_signals = true});
   ASSERT_EQ(raise(SIGTERM), 0);
   const Server::Stopped stopped = server.join();
-  EXPECT_EQ(stopped.reason, "ps/0 was told to stop by SIGTERM");
+  EXPECT_EQ(stopped.reason, "ps/0 received SIGTERM");
   EXPECT_EQ(stopped.signal, SIGTERM);
 }
 

@@ -51,5 +51,24 @@ TEST(SignalExit, GivesTheSignalsTheirDefaultEffectBack) {
   }
 }
 
+TEST(SignalExit, GivesTheProgramsOwnHandlersBackWithTheLastObject) {
+  struct sigaction before {
+  }, own{}, now{};
+  own.sa_handler = [](int) {};
+  ASSERT_EQ(sigaction(SIGTERM, &own, &before), 0);
+  {
+    Signalled process;
+    const SignalExit second(process.reactor, [&](int number) {
+      process.seen.push_back(number);
+      process.reactor.stop();
+    });
+    process.signals.reset();
+    process.sendAndRun(SIGTERM, 1);
+    EXPECT_EQ(process.seen, std::vector<int>{SIGTERM}) << "the first has not taken it along";
+  }
+  ASSERT_EQ(sigaction(SIGTERM, &before, &now), 0);
+  EXPECT_EQ(now.sa_handler, own.sa_handler);
+}
+
 }  // namespace
 }  // namespace dtf::net

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <future>
 
 #include "common/base/error.h"
@@ -61,10 +63,10 @@ TEST(ServingTask, AnEndBySignalHasItsNumber) {
   std::raise(SIGINT);
   const auto end = task.join(std::nullopt);
   EXPECT_EQ(end->signal, SIGINT);
-  EXPECT_EQ(end->reason, "ps/0 was told to stop by SIGINT");
+  EXPECT_EQ(end->reason, "ps/0 received SIGINT");
 }
 
-TEST(ServingTask, ASignalAfterTheEndEndsTheProcess) {
+TEST(ServingTask, TheSecondSignalEndsTheProcessAlsoAfterStop) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
@@ -72,10 +74,29 @@ TEST(ServingTask, ASignalAfterTheEndEndsTheProcess) {
         options.handles_signals = true;
         ServingTask task(options);
         task.stop("ended");
-        std::raise(SIGTERM);
-        for (;;) task.sessions();
+        std::raise(SIGTERM);  // the first: it would exit with its own number
+        std::raise(SIGINT);
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        while (std::chrono::steady_clock::now() < deadline) task.sessions();
+        std::_Exit(1);
       },
-      ::testing::ExitedWithCode(128 + SIGTERM), "");
+      ::testing::ExitedWithCode(128 + SIGINT), "");
+}
+
+TEST(ServingTask, GivesTheProgramsHandlersBack) {
+  struct sigaction before {
+  }, own{}, now{};
+  own.sa_handler = [](int) {};
+  ASSERT_EQ(sigaction(SIGINT, &own, &before), 0);
+  {
+    ServingOptions options = onePs();
+    options.handles_signals = true;
+    const ServingTask task(options);
+    ASSERT_EQ(sigaction(SIGINT, nullptr, &now), 0);
+    EXPECT_NE(now.sa_handler, own.sa_handler);
+  }
+  ASSERT_EQ(sigaction(SIGINT, &before, &now), 0);
+  EXPECT_EQ(now.sa_handler, own.sa_handler);
 }
 
 }  // namespace
