@@ -49,7 +49,10 @@ void quietLog() {
 
 void giveText(const std::string& text, char* to, size_t room, size_t* bytes) {
   if (bytes != nullptr) *bytes = text.size() + 1;
-  if (to != nullptr) std::memcpy(to, text.c_str(), std::min(room, text.size() + 1));
+  if (to == nullptr || room == 0) return;
+  const size_t length = std::min(room - 1, text.size());
+  std::memcpy(to, text.data(), length);
+  to[length] = '\0';
 }
 
 void refuseSize(const char* name, size_t given, size_t known) {

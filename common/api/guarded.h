@@ -32,8 +32,8 @@ Options optionsOf(const Options* given, const char* name) {
   return options;
 }
 
-// Copies `text` with its 0 to `to`, up to `room` bytes; `bytes` receives its size. Both may be
-// null.
+// Copies `text` to `to`, cut to `room` bytes with its 0; `bytes` receives its whole size. Both may
+// be null.
 void giveText(const std::string& text, char* to, size_t room, size_t* bytes);
 
 // Runs `what`, and converts an exception to its code.

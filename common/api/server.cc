@@ -1,6 +1,7 @@
 #include "common/serving/serving_task.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <filesystem>
 #include <memory>
@@ -70,9 +71,15 @@ void checkIsFree(const ClusterSpec& spec, const Address& address) {
   for (const JobKind job : kJobs)
     for (uint32_t i = 0; i < spec.tasks(job).size(); ++i)
       if (!key.empty() && dtf::cluster::bindKey(spec.tasks(job)[i].address) == key)
-        throw Error(ErrorCode::kBadConfig, "the address " + address.str() + " is that of " +
-                                               TaskId{job, i}.name() +
-                                               " already: every task needs its own");
+        throw Error(ErrorCode::kBadConfig, "the address " + address.str() + " is in use by " +
+                                               TaskId{job, i}.name() + ": give every task its own");
+}
+
+// Returns "1 task of ps, ps/0", or "2 tasks of ps, numbered from 0".
+std::string countText(size_t count, const std::string& job) {
+  if (count == 0) return "no task of " + job;
+  if (count == 1) return "1 task of " + job + ", " + job + "/0";
+  return std::to_string(count) + " tasks of " + job + ", numbered from 0";
 }
 
 TaskId taskOf(const ClusterSpec& spec, const char* job_name, int64_t index) {
@@ -81,8 +88,7 @@ TaskId taskOf(const ClusterSpec& spec, const char* job_name, int64_t index) {
   if (index < 0 || std::cmp_greater_equal(index, count))
     throw Error(ErrorCode::kBadConfig, "there is no " + std::string(job_name) + "/" +
                                            std::to_string(index) + ": the cluster has " +
-                                           std::to_string(count) + " tasks of " + job_name +
-                                           ", numbered from 0");
+                                           countText(count, job_name));
   return {job, static_cast<uint32_t>(index)};
 }
 
@@ -203,6 +209,8 @@ const char* dtf_server_target(const dtf_server* server) {
 dtf_code dtf_server_join(dtf_server* server, double seconds, char* reason, size_t room,
                          size_t* bytes, int* signal) {
   return guarded([&] {
+    if (std::isnan(seconds))
+      throw Error(ErrorCode::kUsage, "the seconds to wait are a number, or negative for no bound");
     constexpr double kSecondsMax = 1e9;  // decades: without a bound
     std::optional<dtf::Duration> patience;
     if (seconds >= 0 && seconds < kSecondsMax) patience = dtf::fromSeconds(seconds);

@@ -21,8 +21,8 @@ dtf_code dtf_cluster_new(dtf_cluster** made);
  * working directory. DTF_BAD_CONFIG: the text is wrong, with the lines. */
 dtf_code dtf_cluster_parse(const char* text, const char* folder, dtf_cluster** made);
 void dtf_cluster_free(dtf_cluster* cluster);
-/* Adds the next task of `job`, "ps" or "worker", at `address`, "host:port". Port 0: the kernel
- * chooses one, which dtf_server_target() returns; the other tasks don't learn it.
+/* Adds the next task of `job`, "ps" or "worker", at `address`, "host:port". "host:auto": the kernel
+ * chooses a port, which dtf_server_target() returns; the other tasks don't learn it.
  * DTF_BAD_CONFIG: another job, no address, or an address that another task has. */
 dtf_code dtf_cluster_add(dtf_cluster* cluster, const char* job, const char* address);
 /* Returns the number of tasks of a job; 0 also for an unknown job. */
@@ -46,7 +46,9 @@ typedef struct dtf_server_options {
   int64_t threads;   /* that compute; 0: the cores of the host, shared by its workers */
   int64_t bytes_max; /* of all clients' data; 0: a share of three quarters of the host's memory */
   /* Nonzero: SIGTERM and SIGINT of this process end dtf_server_join() as dtf_server_stop() does. A
-   * second signal ends the process. 0: signals are the program's. One server of a process. */
+   * second signal ends the process, also one that follows dtf_server_stop() and another signal. The
+   * program's own handlers return with dtf_server_free(). 0: signals are the program's. One server
+   * of a process. */
   int64_t handle_signals;
 } dtf_server_options;
 
@@ -62,9 +64,9 @@ void dtf_server_free(dtf_server* server);
 /* Returns "dtf://host:port/worker/0", a target of sessions; valid as long as the server. */
 const char* dtf_server_target(const dtf_server* server);
 /* Blocks until the server is stopped, at most `seconds`, or, if negative, without a bound. `reason`
- * receives a sentence with its 0, up to `room` bytes, and `bytes` its size; both may be NULL.
- * `signal`, which may be NULL, receives the number of the signal, else 0. Several threads may wait.
- * DTF_DEADLINE: it still serves. */
+ * receives a sentence with its 0, cut to `room` bytes, and `bytes` its whole size; both may be
+ * NULL. `signal`, which may be NULL, receives the number of the signal, else 0. Several threads may
+ * wait. DTF_DEADLINE: it still serves. DTF_USAGE: `seconds` is not a number. */
 dtf_code dtf_server_join(dtf_server* server, double seconds, char* reason, size_t room,
                          size_t* bytes, int* signal);
 /* Makes dtf_server_join() return, with the reason `why`; from any thread, not from a handler of

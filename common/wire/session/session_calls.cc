@@ -17,23 +17,23 @@ namespace dtf::wire {
 namespace {
 
 // Returns how the clusters differ that two tasks were started with; empty: they don't. A task that
-// reports none has nothing to compare, nor has the own address of a task, which the kernel may have
-// chosen.
+// reports none has nothing to compare. The address of either task itself may be spelled as it
+// listens, as 0.0.0.0, or have a port that the kernel chose, and the session has reached it; of the
+// others only the ports are compared, since one host has several names.
 std::string clusterDifference(const TaskLink& a, const TaskLink& b) {
   if (a.cluster().empty() || b.cluster().empty()) return {};
   for (const auto& [one, other] : {std::pair(&a, &b), {&b, &a}})
     for (const auto& [task, address] : one->cluster()) {
+      if (task == one->task() || task == other->task()) continue;
       const auto at = other->cluster().find(task);
       const bool is_known = at != other->cluster().end();
-      if (is_known ? cluster::bindKey(at->second) == cluster::bindKey(address)
-                   : task == other->task())
-        continue;
+      if (is_known && at->second.port == address.port) continue;
       return fmt::format(
-          "{} and {} were started with different clusters: to {} {} is at {}, {}; start every "
+          "{} and {} were started with different clusters: {} has {} at {}, {} has {}; start every "
           "program with the same addresses in the same order",
           one->peer(), other->peer(), one->task().name(), task.name(), address.str(),
-          is_known ? fmt::format("to {} at {}", other->task().name(), at->second.str())
-                   : fmt::format("{} knows no {}", other->task().name(), task.name()));
+          other->task().name(),
+          is_known ? fmt::format("it at {}", at->second.str()) : fmt::format("no {}", task.name()));
     }
   return {};
 }
@@ -72,12 +72,14 @@ kj::Promise<void> SessionCalls::openWanted(const SessionToken& token, std::set<T
 
 void SessionCalls::takeDevices() {
   std::set<TaskId> tasks;
+  const auto reporting = std::find_if(links_.begin(), links_.end(),
+                                      [](const auto& link) { return !link->cluster().empty(); });
+  const TaskLink& first = reporting == links_.end() ? *links_.front() : **reporting;
   for (const auto& link : links_) {
     if (!tasks.insert(link->task()).second)
       net::throwAsKj(
           Error(ErrorCode::kBadConfig, link->task().name() + " is given as two targets"));
-    if (const std::string difference = clusterDifference(*links_.front(), *link);
-        !difference.empty())
+    if (const std::string difference = clusterDifference(first, *link); !difference.empty())
       net::throwAsKj(Error(ErrorCode::kBadConfig, difference));
     devices_.insert(devices_.end(), link->devices().begin(), link->devices().end());
   }

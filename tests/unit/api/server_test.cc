@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include <cmath>
 #include <future>
 
 #include "tests/unit/api/errors.h"
@@ -57,7 +58,7 @@ TEST(ApiCluster, NamesTheMistakeInAnAddress) {
   EXPECT_THAT(refusal([] {
                 ClusterSpec({{"ps", {"localhost:1"}}, {"worker", {"127.0.0.1:1"}}});
               }),
-              AllOf(StartsWith("78: "), HasSubstr("is that of ps/0 already")));
+              AllOf(StartsWith("78: "), HasSubstr("is in use by ps/0")));
 }
 
 TEST(ApiServer, ServesASessionOfAnotherPart) {
@@ -105,7 +106,7 @@ TEST(ApiServer, TellsWhyItCantStart) {
               AllOf(StartsWith("69: "), HasSubstr(addressOf(first))));
   EXPECT_THAT(refusal([&] { Server(taken, "chief", 0); }), StartsWith("78: unknown job 'chief'"));
   EXPECT_THAT(refusal([&] { Server(taken, "ps", 1); }),
-              StartsWith("78: there is no ps/1: the cluster has 1 tasks of ps"));
+              StartsWith("78: there is no ps/1: the cluster has 1 task of ps, ps/0"));
   EXPECT_THAT(refusal([&] { Server(taken, "worker", -1); }), StartsWith("78: there is no"));
   EXPECT_THAT(refusal([] {
                 Server(ClusterSpec({{"ps", {"0.0.0.0:auto"}}}), "ps", 0);
@@ -127,6 +128,25 @@ TEST(ApiServer, JoinWaitsUntilItIsStoppedAndSaysWhy) {
   EXPECT_EQ(stopped.reason, "the last worker has ended");
   EXPECT_EQ(stopped.signal, 0);
   EXPECT_TRUE(server.joinFor(1000));
+}
+
+TEST(ApiServer, AReasonThatIsCutIsAStringStill) {
+  dtf_cluster* cluster = nullptr;
+  ASSERT_EQ(dtf_cluster_new(&cluster), DTF_OK);
+  ASSERT_EQ(dtf_cluster_add(cluster, "ps", "localhost:auto"), DTF_OK);
+  dtf_server* server = nullptr;
+  ASSERT_EQ(dtf_server_start(cluster, "ps", 0, nullptr, &server), DTF_OK);
+  EXPECT_EQ(dtf_server_join(server, NAN, nullptr, 0, nullptr, nullptr), DTF_USAGE);
+  ASSERT_EQ(dtf_server_stop(server, "the end"), DTF_OK);
+  std::string reason(7, '?');
+  size_t bytes = 0;
+  EXPECT_EQ(dtf_server_join(server, -1, reason.data(), 4, &bytes, nullptr), DTF_OK);
+  EXPECT_EQ(reason, std::string("the\0???", 7));
+  EXPECT_EQ(bytes, 8U);
+  EXPECT_EQ(dtf_server_join(server, -1, reason.data(), 0, &bytes, nullptr), DTF_OK);
+  EXPECT_EQ(reason.front(), 't') << "no room";
+  dtf_server_free(server);
+  dtf_cluster_free(cluster);
 }
 
 TEST(ApiServer, TakesSignalsOnlyIfToldTo) {
@@ -167,8 +187,56 @@ TEST(ApiServer, ProgramsWithOtherClustersAreNamed) {
   }
   EXPECT_THAT(refusal([&] { Session(graph, {worker.target()}); }),
               AllOf(StartsWith("78: "), HasSubstr("were started with different clusters: "),
-                    HasSubstr("to ps/0 ps/1 is at localhost:1, worker/0 knows no ps/1;"),
+                    HasSubstr("ps/0 has ps/1 at localhost:1, worker/0 has no ps/1;"),
                     HasSubstr("the same addresses")));
+}
+
+// Opens a session on the worker of a cluster with two ps, one of which is never reached. The ps and
+// the worker have their own spellings of the hosts, and of the other ps.
+std::string refusalOfSpellings(const std::string& host_of_ps, const std::string& other_of_ps,
+                               const std::string& other_of_worker) {
+  const auto free_port = [] {
+    const std::string address = addressOf(Server(onePs(), "ps", 0));
+    return address.substr(address.find(':'));
+  };
+  const std::string of_ps = free_port(), of_worker = free_port();
+  Server ps(ClusterSpec(
+                {{"ps", {host_of_ps + of_ps, other_of_ps}}, {"worker", {"127.0.0.1" + of_worker}}}),
+            "ps", 0, {.insecure = true});
+  Server worker(ClusterSpec({{"ps", {"localhost" + of_ps, other_of_worker}},
+                             {"worker", {"localhost" + of_worker}}}),
+                "worker", 0, {.insecure = true});
+  Graph graph;
+  {
+    const auto there = graph.device("/job:ps/task:0");
+    graph.variable("w", {2});
+  }
+  return refusal([&] { Session(graph, {worker.target()}).initialize(); });
+}
+
+TEST(ApiServer, HostsMayBeSpelledDifferentlyInEachProgram) {
+  EXPECT_EQ(refusalOfSpellings("0.0.0.0", "localhost:9", "localhost:9"), "");
+  EXPECT_EQ(refusalOfSpellings("127.0.0.1", "127.0.0.2:9", "other-host:9"), "");
+  EXPECT_THAT(refusalOfSpellings("localhost", "localhost:9", "localhost:8"),
+              AllOf(StartsWith("78: "),
+                    HasSubstr("worker/0 has ps/1 at localhost:8, ps/0 has it at localhost:9;")));
+}
+
+TEST(ApiServer, ATargetWithoutAddressesHidesNoDifference) {
+  Server without(onePs(), "ps", 0);
+  Server one(
+      ClusterSpec({{"ps", {"localhost:auto"}}, {"worker", {"localhost:auto", "a:1", "a:3"}}}),
+      "worker", 0);
+  Server two(
+      ClusterSpec({{"ps", {"localhost:auto"}}, {"worker", {"a:2", "localhost:auto", "a:4"}}}),
+      "worker", 1);
+  Graph graph;
+  graph.variable("w", {2});
+  EXPECT_THAT(refusal([&] {
+                Session(graph, {without.target(), one.target(), two.target()});
+              }),
+              AllOf(StartsWith("78: "),
+                    HasSubstr("worker/0 has worker/2 at a:3, worker/1 has it at a:4;")));
 }
 
 // The devices of variables of 4, 4, 4 and 400 bytes.
