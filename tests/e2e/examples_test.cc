@@ -362,6 +362,11 @@ TEST_F(FourFlagsTest, AreCheckedAndTheMistakeNamed) {
   EXPECT_EQ(again.exit_code, 69);
   EXPECT_THAT(again.err, HasSubstr(std::to_string(ports_[0])));
   EXPECT_THAT(run(command("chief", 0, "0")).err, HasSubstr("unknown job 'chief'"));
+  std::vector<std::string> unknown = command("ps", 0, "0"), no_number = unknown;
+  unknown.push_back("--stps=3");
+  EXPECT_THAT(run(unknown).err, HasSubstr("there is no flag --stps"));
+  no_number[4] = "--task_index=x";
+  EXPECT_THAT(run(no_number).err, HasSubstr("--task_index=x: give a whole number"));
   const ProcessResult beyond = run(command("worker", 2, "0"));
   EXPECT_EQ(beyond.exit_code, 78);
   EXPECT_THAT(beyond.err, HasSubstr("there is no worker/2: the cluster has 2 tasks of worker"));

@@ -17,6 +17,7 @@
 #include <dtf/supervisor.h>
 #include <dtf/sync_replicas.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -35,12 +36,26 @@ Flags flagsOf(int argc, char** argv) {  // 1. the flags
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     const size_t equals = flag.find('=');
-    if (flag.compare(0, 2, "--") != 0 || equals == std::string::npos ||
-        flags.count(flag.substr(2, equals - 2)) == 0)
-      throw dtf::Error(DTF_USAGE, "'" + flag + "' is no flag: --job_name=worker, for example");
-    flags[flag.substr(2, equals - 2)] = flag.substr(equals + 1);
+    if (flag.compare(0, 2, "--") != 0)
+      throw dtf::Error(DTF_USAGE, "'" + flag + "' is no flag: give --NAME=VALUE");
+    const std::string name = flag.substr(2, equals == std::string::npos ? equals : equals - 2);
+    if (flags.count(name) == 0) throw dtf::Error(DTF_USAGE, "there is no flag --" + name);
+    if (equals == std::string::npos)
+      throw dtf::Error(DTF_USAGE, "--" + name + " has no value: give --" + name + "=VALUE");
+    flags[name] = flag.substr(equals + 1);
   }
   return flags;
+}
+
+// Returns a flag that is a whole number.
+int64_t numberOf(const Flags& flags, const std::string& name) {
+  const std::string& text = flags.at(name);
+  char* end = nullptr;
+  errno = 0;
+  const long long number = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || errno != 0)
+    throw dtf::Error(DTF_USAGE, "--" + name + "=" + text + ": give a whole number");
+  return number;
 }
 
 std::string settings(const std::string& folder) {
@@ -106,9 +121,17 @@ std::vector<dtf::Feed> feeds(const dtf::Dataset::Batch& batch) {
   return {{"images", batch.features()}, {"labels", batch.labels()}};
 }
 
+// Ends the waiting of the other workers, in sync.
+void finish(const std::string& node, dtf::Supervisor& supervisor) {
+  constexpr int kTries = 3;
+  for (int i = 0; i < kTries; ++i)
+    if (!supervisor.run({}, {}, {node}).recovered) return;  // else a task was lost: again
+  throw dtf::Error(DTF_UNAVAILABLE, "a task was lost at the end, again and again");
+}
+
 // Of the chief, once the training has ended.
 void evaluate(const Model& model, dtf::Supervisor& supervisor, const std::string& data) {
-  if (model.finish) supervisor.run({}, {}, {*model.finish});
+  if (model.finish) finish(*model.finish, supervisor);
   dtf::DatasetOptions evaluation;
   evaluation.evaluation = true;
   dtf::Dataset test(data, evaluation);
@@ -124,7 +147,7 @@ void evaluate(const Model& model, dtf::Supervisor& supervisor, const std::string
 }
 
 void train(const dtf::ClusterSpec& cluster, const dtf::Server& server, const Flags& flags) {
-  const int64_t index = std::atoll(flags.at("task_index").c_str());
+  const int64_t index = numberOf(flags, "task_index"), steps = numberOf(flags, "train_steps");
   const bool is_chief = index == 0;
   Model model(cluster, index, flags.at("issync") != "0");
   const std::vector<std::string> fetches = {model.graph.name(model.train),
@@ -147,7 +170,7 @@ void train(const dtf::ClusterSpec& cluster, const dtf::Server& server, const Fla
   patient.connect_seconds = 60;  // the programs start in any order
   supervisor.prepareOrWaitForSession(model.graph, {server.target()}, patient);
   int64_t step = supervisor.globalStep();
-  while (!supervisor.shouldStop() && step < std::atoll(flags.at("train_steps").c_str())) {  // 12.
+  while (!supervisor.shouldStop() && step < steps) {  // 12. the loop
     dtf::RunResult result;
     try {
       result = supervisor.run(feeds(digits.batch(static_cast<uint64_t>(step))), fetches);
@@ -166,7 +189,10 @@ void train(const dtf::ClusterSpec& cluster, const dtf::Server& server, const Fla
                   result.values[2].as<float>()[0]);
     std::fflush(stdout);
   }
-  if (is_chief) evaluate(model, supervisor, data);
+  if (supervisor.shouldStop())
+    std::printf("worker/%d: stopped at step %d\n", static_cast<int>(index), static_cast<int>(step));
+  else if (is_chief)
+    evaluate(model, supervisor, data);
   supervisor.stop();
 }
 
@@ -180,7 +206,7 @@ int main(int argc, char** argv) try {
   const bool is_ps = flags.at("job_name") == "ps";
   dtf::ServerOptions options;
   options.handle_signals = is_ps;
-  dtf::Server server(cluster, flags.at("job_name"), std::atoll(flags.at("task_index").c_str()),
+  dtf::Server server(cluster, flags.at("job_name"), numberOf(flags, "task_index"),
                      options);  // 3. the server
   if (is_ps)
     std::printf("%s\n", server.join().reason.c_str());  // 4. serves until a signal ends it

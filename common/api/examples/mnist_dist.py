@@ -23,7 +23,7 @@ def flags():  # 1. the flags
     parser.add_argument("--worker_hosts", required=True)
     parser.add_argument("--job_name", required=True, choices=["ps", "worker"])
     parser.add_argument("--task_index", type=int, required=True)
-    parser.add_argument("--issync", nargs="?", type=int, const=1, default=0)  # TensorFlow's --issync=1, too
+    parser.add_argument("--issync", type=int, nargs="?", const=1, default=0, choices=[0, 1])
     parser.add_argument("--train_steps", type=int, default=2000)
     parser.add_argument("--log_dir", default="runs/mnist_dist")
     parser.add_argument("--data_dir", default="")
@@ -71,6 +71,15 @@ def main(flag):
     supervisor = dtf.Supervisor(graph, is_chief=is_chief, task=f"worker/{flag.task_index}", log_dir=flag.log_dir, seed=1,
                                 summaries=[loss, accuracy], summary_seconds=5, poll_seconds=0.1, global_step=global_step,
                                 handle_signals=True)
+
+    def present(fetches, feeds=None, targets=()):
+        """Runs a step after the training. After the loss of a task the model is back, and the step is run again."""
+        for _ in range(3):
+            values = supervisor.run(fetches, feeds, targets=targets)
+            if values is not None:
+                return values
+        raise dtf.UnavailableError("a task was lost at the end, again and again")
+
     data = dtf.Dataset(settings(flag.data_dir), rank=flag.task_index, of=workers)
     with supervisor.managed_session(server.target, connect_seconds=60) as session:
         step = session.global_step()
@@ -86,11 +95,13 @@ def main(flag):
             last, (step, loss_now, accuracy_now) = step, (int(values[0]), *values[1:])
             if step // 100 != last // 100:
                 print(f"worker/{flag.task_index}: step {step}: loss {loss_now:.4f}, accuracy {accuracy_now:.2f}", flush=True)
-        if is_chief:
+        if session.should_stop():
+            print(f"worker/{flag.task_index}: stopped at step {step}")
+        elif is_chief:
             if flag.issync:
-                session.run([], targets=training.finish)
+                present([], targets=training.finish)
             test = dtf.Dataset(settings(flag.data_dir), evaluation=True)
-            right = [session.run(accuracy, dict(zip((images, labels), test.slice(first, BATCH)))) for first in range(0, len(test), BATCH)]
+            right = [present(accuracy, dict(zip((images, labels), test.slice(first, BATCH)))) for first in range(0, len(test), BATCH)]
             print(f"accuracy on {len(test)} digits: {sum(right) / len(right):.4f}")
     server.close()
 

@@ -9,6 +9,7 @@
 #include <dtf/server.h>
 #include <dtf/session.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -21,18 +22,39 @@ constexpr int64_t kBatch = 50, kClasses = 10, kPixels = 28 * 28;
 constexpr char kData[] =
     "{train: {format: digits, count: 5000}, eval: {format: digits, count: 1000}, batch_size: 50}";
 
-std::map<std::string, std::string> flagsOf(int argc, char** argv) {
-  std::map<std::string, std::string> flags = {{"steps", "300"}};
+using Flags = std::map<std::string, std::string>;
+
+Flags flagsOf(int argc, char** argv) {
+  Flags flags = {{"ps_hosts", ""},
+                 {"worker_hosts", ""},
+                 {"job_name", ""},
+                 {"task_index", ""},
+                 {"steps", "300"}};
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     const size_t equals = flag.find('=');
-    if (flag.compare(0, 2, "--") != 0 || equals == std::string::npos)
+    if (flag.compare(0, 2, "--") != 0)
       throw dtf::Error(DTF_USAGE, "'" + flag + "' is no flag: give --NAME=VALUE");
-    flags[flag.substr(2, equals - 2)] = flag.substr(equals + 1);
+    const std::string name = flag.substr(2, equals == std::string::npos ? equals : equals - 2);
+    if (flags.count(name) == 0) throw dtf::Error(DTF_USAGE, "there is no flag --" + name);
+    if (equals == std::string::npos)
+      throw dtf::Error(DTF_USAGE, "--" + name + " has no value: give --" + name + "=VALUE");
+    flags[name] = flag.substr(equals + 1);
   }
   for (const char* name : {"worker_hosts", "job_name", "task_index"})
-    if (flags.count(name) == 0) throw dtf::Error(DTF_USAGE, std::string("give --") + name);
+    if (flags.at(name).empty()) throw dtf::Error(DTF_USAGE, std::string("give --") + name);
   return flags;
+}
+
+// Returns a flag that is a whole number.
+int64_t numberOf(const Flags& flags, const std::string& name) {
+  const std::string& text = flags.at(name);
+  char* end = nullptr;
+  errno = 0;
+  const long long number = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || errno != 0)
+    throw dtf::Error(DTF_USAGE, "--" + name + "=" + text + ": give a whole number");
+  return number;
 }
 
 // The model, with its training step.
@@ -72,6 +94,23 @@ float accuracyOf(Model& model, dtf::Session& session) {
   return sum / static_cast<float>(batches);
 }
 
+// Worker 0 initializes; without it the others would wait for ever.
+void waitForInitialization(dtf::Session& session, int64_t index) {
+  constexpr auto kPatience = std::chrono::seconds(60);
+  const auto begin = std::chrono::steady_clock::now();
+  for (bool is_first = true; !session.uninitialized().empty(); is_first = false) {
+    if (is_first) {
+      std::printf("worker/%d waits until worker/0 has initialized\n", static_cast<int>(index));
+      std::fflush(stdout);
+    }
+    if (std::chrono::steady_clock::now() - begin > kPatience)
+      throw dtf::Error(DTF_DEADLINE,
+                       "worker/0 has not initialized the variables within 60 s: "
+                       "start the program with --task_index=0");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
 void train(const dtf::ClusterSpec& cluster, const dtf::Server& server, int64_t index,
            int64_t steps) {
   Model model(dtf::replicaDeviceSetter(cluster, "/job:worker/task:" + std::to_string(index)));
@@ -79,8 +118,7 @@ void train(const dtf::ClusterSpec& cluster, const dtf::Server& server, int64_t i
   patient.connect_seconds = 60;  // the programs start in any order
   dtf::Session session(model.graph, {server.target()}, patient);
   if (index == 0) session.initialize(1);
-  while (!session.uninitialized().empty())
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  waitForInitialization(session, index);
 
   dtf::DatasetOptions share;
   share.rank = index;
@@ -106,10 +144,10 @@ void train(const dtf::ClusterSpec& cluster, const dtf::Server& server, int64_t i
 
 int main(int argc, char** argv) try {
   const auto flags = flagsOf(argc, argv);
-  const auto flag = [&](const char* name) { return flags.count(name) ? flags.at(name) : ""; };
+  const auto flag = [&](const char* name) { return flags.at(name); };
   const dtf::ClusterSpec cluster({{"ps", dtf::ClusterSpec::hosts(flag("ps_hosts"))},
                                   {"worker", dtf::ClusterSpec::hosts(flag("worker_hosts"))}});
-  const int64_t index = std::atoi(flag("task_index").c_str());
+  const int64_t index = numberOf(flags, "task_index");
   const bool is_ps = flag("job_name") == "ps";
   dtf::ServerOptions options;
   options.handle_signals = is_ps;
@@ -119,7 +157,7 @@ int main(int argc, char** argv) try {
   if (is_ps)
     std::printf("%s\n", server.join().reason.c_str());
   else
-    train(cluster, server, index, std::atoi(flag("steps").c_str()));
+    train(cluster, server, index, numberOf(flags, "steps"));
 } catch (const dtf::Error& error) {
   std::fprintf(stderr, "parameter_server: error: %s\n", error.what());
   return error.code();
