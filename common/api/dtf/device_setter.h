@@ -23,7 +23,7 @@ enum class PsStrategy {
   kGreedyLoadBalancing,  // to the ps with the fewest bytes of variables
 };
 
-// Returns the bytes of a Variable with these attributes; 0 for a scalar's absent shape.
+// Returns the bytes of a Variable with these attributes; without a shape it is a scalar.
 inline uint64_t bytesOfVariable(const std::vector<Attribute>& attributes) {
   uint64_t bytes = sizeof(float);
   for (const Attribute& attribute : attributes) {
