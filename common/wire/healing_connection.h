@@ -66,6 +66,7 @@ class HealingConnection {
 
   // Makes `call` on the connection, and again on the next one as often as the connection breaks
   // before the reply; returns the reply. After open(). `doing`: a literal for errors, "pulling".
+  // An exception that `call` throws counts as its reply.
   template <class T, class Call>
   kj::Promise<T> untilAnswered(std::string_view doing, Call call) {
     return untilAnswered<T>(doing, std::move(call), std::nullopt);
@@ -134,10 +135,11 @@ kj::Promise<T> HealingConnection::untilAnswered(std::string_view doing, Call cal
     return whenOpen().then([this, doing, call = std::move(call), failing_since]() mutable {
       return untilAnswered<T>(doing, std::move(call), failing_since);
     });
-  return call().catch_([this, doing, call, made = made_, begun = io_.clock().now(),
-                        failing_since](kj::Exception&& exception) mutable {
-    return again<T>(doing, std::move(call), made, begun, failing_since, kj::mv(exception));
-  });
+  return kj::evalNow([&call] { return net::bridgeErrors(call); })
+      .catch_([this, doing, call, made = made_, begun = io_.clock().now(),
+               failing_since](kj::Exception&& exception) mutable {
+        return again<T>(doing, std::move(call), made, begun, failing_since, kj::mv(exception));
+      });
 }
 
 template <class T, class Call>

@@ -84,6 +84,9 @@ class UcxChannel final : public RemoteChannel, public Polled {
   void close();
   const Learned& find(uint64_t key, uint64_t bytes, const RegisteredMemory& memory) const;
   Operation& begin(RemoteWait wait, std::shared_ptr<const RegisteredMemory> memory);
+  kj::Exception faultOf(const RemoteWait& wait) const {
+    return toKj(asio::error::not_connected, fmt::format("RDMA {}: {}", wait.what, fault_));
+  }
   static void count(Operation& operation, ucs_status_ptr_t request);
   static ucp_request_param_t paramsOf(Operation& operation);
   kj::Promise<void> started(Operation& operation);
@@ -235,9 +238,7 @@ const UcxChannel::Learned& UcxChannel::find(uint64_t key, uint64_t bytes,
 }
 
 Operation& UcxChannel::begin(RemoteWait wait, std::shared_ptr<const RegisteredMemory> memory) {
-  if (!fault_.empty())
-    kj::throwFatalException(
-        toKj(asio::error::not_connected, fmt::format("RDMA {}: {}", wait.what, fault_)));
+  DTF_CHECK(fault_.empty());
   Operation& operation = operations_.emplace_back();
   operation.until = loop_.clock().now() + wait.deadline;
   operation.wait = std::move(wait);
@@ -265,6 +266,7 @@ void UcxChannel::count(Operation& operation, ucs_status_ptr_t request) {
 kj::Promise<void> UcxChannel::get(RemoteWait wait, std::shared_ptr<const RegisteredMemory> to,
                                   uint64_t bytes, uint64_t key) {
   const Learned& from = find(key, bytes, *to);
+  if (!fault_.empty()) return faultOf(wait);
   std::byte* const data = to->data();
   Operation& operation = begin(std::move(wait), std::move(to));
   const ucp_request_param_t params = paramsOf(operation);
@@ -275,6 +277,7 @@ kj::Promise<void> UcxChannel::get(RemoteWait wait, std::shared_ptr<const Registe
 kj::Promise<void> UcxChannel::put(RemoteWait wait, std::shared_ptr<const RegisteredMemory> from,
                                   uint64_t bytes, uint64_t key) {
   const Learned& to = find(key, bytes, *from);
+  if (!fault_.empty()) return faultOf(wait);
   const std::byte* const data = from->data();
   Operation& operation = begin(std::move(wait), std::move(from));
   ucp_request_param_t params = paramsOf(operation);
@@ -342,8 +345,7 @@ void UcxChannel::rejectAll() {
   for (Operation& each : operations_)
     if (each.waiting.get() != nullptr)
       std::exchange(each.waiting, nullptr)
-          ->reject(
-              toKj(asio::error::not_connected, fmt::format("RDMA {}: {}", each.wait.what, fault_)));
+          ->reject(faultOf(each.wait));
   std::erase_if(operations_, [](const Operation& each) { return each.pending == 0; });
 }
 

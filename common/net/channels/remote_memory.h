@@ -92,7 +92,7 @@ struct RemoteWait {
 // Threads: loop-thread only.
 // Blocks: the destructor, for 100 ms at most, until UCX has dropped its operations.
 // Errors: of operations, as promises: those of a broken connection (isBroken()), with the name of
-// the operation and UCX's reason. After the first one, all operations fail.
+// the operation and UCX's reason. After the first one, all operations fail, and none is thrown.
 class RemoteChannel {
  public:
   virtual ~RemoteChannel() noexcept(false) = default;
