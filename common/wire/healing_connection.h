@@ -23,6 +23,10 @@ namespace dtf::wire {
 // Returns whether a call failed because its connection broke, and not by an error of the peer or of
 // this process.
 bool isBroken(const kj::Exception& exception);
+// Returns such a failure, for a call that finds the connection broken in its midst.
+inline kj::Exception connectionLost() {
+  return net::toKj(net::asio::error::not_connected, "the connection was lost");
+}
 
 // A peer is away until it answers a hello. A connection alone is no sign of life, since a launcher
 // may hold the socket of a process that is gone.

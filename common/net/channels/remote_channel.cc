@@ -92,7 +92,8 @@ class UcxChannel final : public RemoteChannel, public Polled {
   kj::Promise<void> started(Operation& operation);
   bool progress();
   bool settle();
-  void rejectAll();
+  bool rejectAll();
+  bool isAnyAwaited() const;
   void startTicking();
   kj::Promise<void> tick();
 
@@ -334,23 +335,30 @@ bool UcxChannel::settle() {
       operations_.erase(each);
     }
   }
-  if (!fault_.empty()) {
-    is_any = is_any || !operations_.empty();
-    rejectAll();
-  }
+  if (!fault_.empty() && rejectAll()) is_any = true;
   return is_any;
 }
 
-void UcxChannel::rejectAll() {
-  for (Operation& each : operations_)
-    if (each.waiting.get() != nullptr)
-      std::exchange(each.waiting, nullptr)
-          ->reject(faultOf(each.wait));
+// Returns whether anyone awaited them. Operations that UCX has not completed stay in the list, for
+// its callbacks: they are no work for the loop, and UCX may complete them only when it closes.
+bool UcxChannel::rejectAll() {
+  bool is_any = false;
+  for (Operation& each : operations_) {
+    if (each.waiting.get() == nullptr) continue;
+    std::exchange(each.waiting, nullptr)->reject(faultOf(each.wait));
+    is_any = true;
+  }
   std::erase_if(operations_, [](const Operation& each) { return each.pending == 0; });
+  return is_any;
+}
+
+bool UcxChannel::isAnyAwaited() const {
+  return std::ranges::any_of(operations_,
+                             [](const Operation& each) { return each.waiting.get() != nullptr; });
 }
 
 void UcxChannel::startTicking() {
-  if (is_ticking_ || operations_.empty()) return;
+  if (is_ticking_ || !isAnyAwaited()) return;
   is_ticking_ = true;
   ticking_ = tick().eagerlyEvaluate([](kj::Exception&&) {});
 }
@@ -358,7 +366,7 @@ void UcxChannel::startTicking() {
 kj::Promise<void> UcxChannel::tick() {
   return loop_.timer().afterDelay(kTick).then([this]() -> kj::Promise<void> {
     progress();
-    if (!operations_.empty()) return tick();
+    if (isAnyAwaited()) return tick();
     is_ticking_ = false;
     return kj::READY_NOW;
   });

@@ -137,9 +137,7 @@ kj::Promise<replication::StepState> PsDataLink::putAndPush(const Exchange& said)
   const uint32_t connection = hellos_said_;
   return net::bridgeErrors([&] { return shared_.remote->put(gradients_[pushed_].share()); })
       .then([this, said, connection]() -> kj::Promise<replication::StepState> {
-        if (connection != hellos_said_ || !connection_.isOpen())
-          kj::throwFatalException(
-              net::toKj(net::asio::error::not_connected, "the connection was lost"));
+        if (connection != hellos_said_ || !connection_.isOpen()) return connectionLost();
         return push(said, nullptr);
       });
 }
