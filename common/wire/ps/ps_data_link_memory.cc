@@ -146,7 +146,10 @@ kj::Promise<replication::StepState> PsDataLink::fetch(const replication::StepSta
                                                       uint64_t key, Received& received) {
   received.release();
   return shared_.remote->get(key, traffic_.elements * sizeof(float), received.fetched)
-      .then([this, state, &received] {
+      .then([this, state, &received, connection = hellos_said_] {
+        // After a break the ps may have written the next parameters there.
+        if (connection != hellos_said_ || !connection_.isOpen())
+          kj::throwFatalException(connectionLost());
         received.values = {received.fetched->as<float>(), traffic_.elements};
         received.is_whole = true;
         return state;
