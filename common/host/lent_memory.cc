@@ -67,9 +67,9 @@ void LentMemory::givePage(const SharedMemory& page) {
 RemoteLoan& LentMemory::openRemote(net::Loop& loop, std::shared_ptr<net::RemoteDomain> domain,
                                    uint64_t elements) {
   if (remote_ != nullptr)
-    throw Error(ErrorCode::kBadData,
-                fmt::format("{} asks for a second channel of RDMA on one connection",
-                            worker_.name()));
+    throw Error(
+        ErrorCode::kBadData,
+        fmt::format("{} asks for a second channel of RDMA on one connection", worker_.name()));
   given_.clear();  // a new channel: the worker knows none of these arenas
   remote_ = std::make_unique<RemoteLoan>(loop, std::move(domain), elements);
   shard_.shareParameters();

@@ -57,7 +57,8 @@ TEST_F(RemoteMemoryTest, AJobHasTheBitsOfOneOverTcp) {
   launchAs(wide("sync"), "words");
   EXPECT_THAT(logOf("words"), Not(HasSubstr("event=memory_remote")));
   for (const std::string transports : {"tcp", "posix"}) {
-    if (const std::string lack = lackOfSharedMemory(transports); !lack.empty()) GTEST_SKIP() << lack;
+    if (const std::string lack = lackOfSharedMemory(transports); !lack.empty())
+      GTEST_SKIP() << lack;
     ::setenv("UCX_TLS", transports.c_str(), 1);
     const std::string name = "remote" + std::to_string(transports.size());
     launchAs(remote(wide("sync")), name);

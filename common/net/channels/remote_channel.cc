@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <list>
 #include <map>
@@ -57,6 +59,7 @@ class UcxChannel final : public RemoteChannel, public Polled {
 
   const std::vector<std::byte>& address() const override { return address_; }
   void connect(std::span<const std::byte> address) override;
+  std::string transports() const override;
   void learn(const RemoteArena& arena) override;
   void forget(uint64_t key) override;
   bool knows(uint64_t key) const override { return arenas_.contains(key); }
@@ -201,6 +204,20 @@ ucs_status_t UcxChannel::makeEndpoint(const std::vector<std::byte>& address,
   };
   params.err_handler.arg = &broken_;
   return ucx_.ep_create(worker_, &params, &endpoint_);
+}
+
+// UCX 1.13 has no other way to ask.
+std::string UcxChannel::transports() const {
+  DTF_CHECK(endpoint_ != nullptr);
+  char* text = nullptr;
+  size_t bytes = 0;
+  FILE* const memory = ::open_memstream(&text, &bytes);
+  if (memory == nullptr) return {};
+  ucx_.ep_print_info(endpoint_, memory);
+  std::fclose(memory);
+  std::string found = transportsIn({text, bytes});
+  std::free(text);
+  return found;
 }
 
 void UcxChannel::learn(const RemoteArena& arena) {

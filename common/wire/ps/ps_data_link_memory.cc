@@ -11,6 +11,21 @@
 
 namespace dtf::wire {
 
+namespace {
+
+// UCX_TLS may permit other transports than cards, such as "all", and UCX chooses among them.
+void noteRemote(const std::string& peer, const std::string& over, const std::string& transports) {
+  log::info("event=memory_remote peer=\"{}\" over=\"{}\" transports=\"{}\"", peer, over,
+            transports);
+  if (!net::areCards(transports))
+    log::warning(
+        "event=memory_remote_without_card peer=\"{}\" transports=\"{}\" remedy=\"UCX_TLS permits "
+        "transports for tests, slower than dtf's own and open to other hosts: unset it\"",
+        peer, transports.empty() ? "unknown" : transports);
+}
+
+}  // namespace
+
 // Opens the channel of remote memory, which the job has asked for. Otherwise it sets up shared
 // memory; if that fails, arenas are sent.
 kj::Promise<void> PsDataLink::shareMemory() {
@@ -20,8 +35,7 @@ kj::Promise<void> PsDataLink::shareMemory() {
         .then([this](std::unique_ptr<PsRemote> remote) {
           shared_.remote = std::move(remote);
           if (!std::exchange(said_.shared, true))
-            log::info("event=memory_remote peer=\"{}\" over=\"{}\"", peer_,
-                      options_.remote->text());
+            noteRemote(peer_, options_.remote->text(), shared_.remote->transports());
         });
   if (!plan_.shared_parameters.is_used) return kj::READY_NOW;
   return data_->openDoorRequest()

@@ -87,6 +87,8 @@ class RemoteMemory : public ::testing::TestWithParam<std::string> {
 TEST_P(RemoteMemory, ValuesArePutIntoTheOtherEndAndGotFromIt) {
   const Arena here(*domain_), there(*domain_), back(*domain_);
   near_->learn(there.named(kKey));
+  EXPECT_NE(near_->transports(), "");
+  EXPECT_FALSE(areCards(near_->transports())) << near_->transports();
   for (uint32_t turn = 1; turn <= 3; ++turn) {
     fill(here, turn);
     near_->put(wait("to put"), here.registered, kBytes, kKey).wait(reactor_.wait_scope);
