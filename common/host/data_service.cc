@@ -131,11 +131,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
     net::bridgeErrors([&] {
       if (!plan_.remote_memory.is_used)
         throw Error(ErrorCode::kBadConfig, plan_.remote_memory.why_not);
-      const RemoteLoan& loan = lent_->openRemote(loop_, options_.remote, shard_.elements());
-      auto results = context.getResults();
-      results.setAddress(wire::dataOf(loan.address()));
-      results.setGradientKey(loan.gradientArena().key);
-      wire::encodeRemoteArena(loan.gradientArena(), results.initGradient());
+      lent_->openRemote(loop_, options_.remote, shard_.elements()).describe(context.getResults());
     });
     return kj::READY_NOW;
   }

@@ -19,7 +19,6 @@ constexpr uint32_t kGradientsMax = 2;
 }  // namespace
 
 LentMemory::~LentMemory() {
-  if (remote_ != nullptr) return;  // the channel ends before the arenas are given back
   for (const auto& parameters : lent_) parameters->retire();
 }
 
@@ -67,7 +66,10 @@ void LentMemory::givePage(const SharedMemory& page) {
 
 RemoteLoan& LentMemory::openRemote(net::Loop& loop, std::shared_ptr<net::RemoteDomain> domain,
                                    uint64_t elements) {
-  remote_ = nullptr;
+  if (remote_ != nullptr)
+    throw Error(
+        ErrorCode::kBadData,
+        fmt::format("{} asks for a second channel of RDMA on one connection", worker_.name()));
   given_.clear();  // a new channel: the worker knows none of these arenas
   remote_ = std::make_unique<RemoteLoan>(loop, std::move(domain), elements);
   shard_.shareParameters();

@@ -24,10 +24,11 @@ namespace dtf::host {
 // The arenas lent over one bulk connection, for all sessions on it.
 // Owns: the door and the channel, the mappings of the worker's gradients, and the parameters that
 // the worker may be reading. When the connection ends, this process can't learn how long the worker
-// goes on reading them, so the destructor retires them: nothing is written to them again. A card
-// reads nothing after it. Borrows: `shard` (must outlive this); the first lend() makes it move its
-// parameters to shared memory. Threads: the connection's loop only. Blocks: only in accept() and
-// page(), while the kernel maps the worker's memory.
+// goes on reading them, so the destructor retires them: nothing is written to them again.
+// Borrows: `shard` (must outlive this); the first lend() makes it move its parameters to shared
+// memory.
+// Threads: the connection's loop only.
+// Blocks: only in accept() and page(), while the kernel maps the worker's memory.
 class LentMemory {
  public:
   // `worker`: for the log.
@@ -52,9 +53,8 @@ class LentMemory {
   // Errors: kUnavailable if the worker is gone.
   void givePage(const SharedMemory& page);
 
-  // Opens a channel for the worker's card, in place of an earlier one: lend() and gradient() use it
-  // from here on.
-  // Errors: kUnavailable if memory can't be registered.
+  // Opens the channel for the worker's card: lend() and gradient() use it from here on.
+  // Errors: kBadData if there is one already; kUnavailable if memory can't be registered.
   RemoteLoan& openRemote(net::Loop& loop, std::shared_ptr<net::RemoteDomain> domain,
                          uint64_t elements);
   // Returns the arena that the last lend() named for the first time to the worker's card, once.

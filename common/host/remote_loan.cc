@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/shared_memory.h"
+#include "common/wire/remote_codec.h"
 
 namespace dtf::host {
 
@@ -23,6 +24,13 @@ RemoteLoan::RemoteLoan(net::Loop& loop, std::shared_ptr<net::RemoteDomain> domai
                                      gradient_, net::RemoteAccess::kWrite)
                         ->arena();
   gradient_arena_.key = gradient_->sharedMemory()->key();
+}
+
+void RemoteLoan::describe(schema::PsData::OpenRemoteResults::Builder reply) const {
+  reply.setUcx(domain_->version());
+  reply.setAddress(wire::dataOf(channel_->address()));
+  reply.setGradientKey(gradient_arena_.key);
+  wire::encodeRemoteArena(gradient_arena_, reply.initGradient());
 }
 
 arena::Gradient RemoteLoan::gradient(uint64_t key) const {

@@ -10,6 +10,7 @@
 #include "common/arena/gradient_layout.h"
 #include "common/net/channels/remote_memory.h"
 #include "common/tensor/buffer.h"
+#include "common/wire/ps.capnp.h"
 
 namespace dtf::host {
 
@@ -24,9 +25,9 @@ class RemoteLoan {
   // Errors: kUnavailable if memory can't be registered.
   RemoteLoan(net::Loop& loop, std::shared_ptr<net::RemoteDomain> domain, uint64_t elements);
 
-  const std::vector<std::byte>& address() const { return channel_->address(); }
-  // Returns the arena into which the worker puts its gradients, one at a time.
-  const net::RemoteArena& gradientArena() const { return gradient_arena_; }
+  // Sets the reply to openRemote(): the channel's address, and the arena into which the worker puts
+  // its gradients, one at a time.
+  void describe(schema::PsData::OpenRemoteResults::Builder reply) const;
   // Returns the gradient in it. The worker overwrites it after the reply to its exchange: it is
   // marked as lent.
   // Errors: kBadData for another key.

@@ -23,6 +23,10 @@ namespace dtf::wire {
 // Returns whether a call failed because its connection broke, and not by an error of the peer or of
 // this process.
 bool isBroken(const kj::Exception& exception);
+// Returns such a failure, for a call that finds the connection broken in its midst.
+inline kj::Exception connectionLost() {
+  return net::toKj(net::asio::error::not_connected, "the connection was lost");
+}
 
 // A peer is away until it answers a hello. A connection alone is no sign of life, since a launcher
 // may hold the socket of a process that is gone.
@@ -66,6 +70,7 @@ class HealingConnection {
 
   // Makes `call` on the connection, and again on the next one as often as the connection breaks
   // before the reply; returns the reply. After open(). `doing`: a literal for errors, "pulling".
+  // An exception that `call` throws counts as its reply.
   template <class T, class Call>
   kj::Promise<T> untilAnswered(std::string_view doing, Call call) {
     return untilAnswered<T>(doing, std::move(call), std::nullopt);
@@ -134,10 +139,11 @@ kj::Promise<T> HealingConnection::untilAnswered(std::string_view doing, Call cal
     return whenOpen().then([this, doing, call = std::move(call), failing_since]() mutable {
       return untilAnswered<T>(doing, std::move(call), failing_since);
     });
-  return call().catch_([this, doing, call, made = made_, begun = io_.clock().now(),
-                        failing_since](kj::Exception&& exception) mutable {
-    return again<T>(doing, std::move(call), made, begun, failing_since, kj::mv(exception));
-  });
+  return kj::evalNow([&call] { return net::bridgeErrors(call); })
+      .catch_([this, doing, call, made = made_, begun = io_.clock().now(),
+               failing_since](kj::Exception&& exception) mutable {
+        return again<T>(doing, std::move(call), made, begun, failing_since, kj::mv(exception));
+      });
 }
 
 template <class T, class Call>

@@ -437,14 +437,17 @@ interface PsData {
   # more arenas, for arenas where gradients must be sent, and for a missing arena or one of the
   # wrong size.
 
-  openRemote @6 () -> (address :Data, gradientKey :UInt64, gradient :RemoteArena);
+  openRemote @6 () -> (address :Data, gradientKey :UInt64, gradient :RemoteArena, ucx :Text);
   # With `transport: rdma`, once on each connection after its hello: opens a channel by which the
   # caller's network card reads and writes arenas of this ps (common/net/channels/). `address`: of
   # UCX, which the caller connects to. `gradient`: the arena into which the caller puts its gradient
   # before it names `gradientKey` in an exchange. Replies name parameters by `key`, as with shared
   # memory; the first one with a key has its arena as `remote`. The caller reads the parameters
-  # before its next call, and `inUse` is 0. Nothing is read or written after the connection's end.
-  # Errors: bad_config without that transport; unavailable if memory can't be registered.
+  # before its next call, and `inUse` is 0. `ucx`: the version of UCX, "1.13.1"; the caller refuses
+  # any other than its own before it reads `address`. Nothing is read or written after the
+  # connection's end.
+  # Errors: bad_config without that transport; bad_data for a second call on one connection;
+  # unavailable if memory can't be registered.
 }
 
 struct RemoteArena {

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <list>
 #include <map>
@@ -57,6 +59,7 @@ class UcxChannel final : public RemoteChannel, public Polled {
 
   const std::vector<std::byte>& address() const override { return address_; }
   void connect(std::span<const std::byte> address) override;
+  std::string transports() const override;
   void learn(const RemoteArena& arena) override;
   void forget(uint64_t key) override;
   bool knows(uint64_t key) const override { return arenas_.contains(key); }
@@ -84,12 +87,16 @@ class UcxChannel final : public RemoteChannel, public Polled {
   void close();
   const Learned& find(uint64_t key, uint64_t bytes, const RegisteredMemory& memory) const;
   Operation& begin(RemoteWait wait, std::shared_ptr<const RegisteredMemory> memory);
+  kj::Exception faultOf(const RemoteWait& wait) const {
+    return toKj(asio::error::not_connected, fmt::format("RDMA {}: {}", wait.what, fault_));
+  }
   static void count(Operation& operation, ucs_status_ptr_t request);
   static ucp_request_param_t paramsOf(Operation& operation);
   kj::Promise<void> started(Operation& operation);
   bool progress();
   bool settle();
-  void rejectAll();
+  bool rejectAll();
+  bool isAnyAwaited() const;
   void startTicking();
   kj::Promise<void> tick();
 
@@ -199,6 +206,20 @@ ucs_status_t UcxChannel::makeEndpoint(const std::vector<std::byte>& address,
   return ucx_.ep_create(worker_, &params, &endpoint_);
 }
 
+// UCX 1.13 has no other way to ask.
+std::string UcxChannel::transports() const {
+  DTF_CHECK(endpoint_ != nullptr);
+  char* text = nullptr;
+  size_t bytes = 0;
+  FILE* const memory = ::open_memstream(&text, &bytes);
+  if (memory == nullptr) return {};
+  ucx_.ep_print_info(endpoint_, memory);
+  std::fclose(memory);
+  std::string found = transportsIn({text, bytes});
+  std::free(text);
+  return found;
+}
+
 void UcxChannel::learn(const RemoteArena& arena) {
   DTF_CHECK(endpoint_ != nullptr);
   if (const std::string fault = cardKeyFault(arena.card_key); !fault.empty())
@@ -235,9 +256,7 @@ const UcxChannel::Learned& UcxChannel::find(uint64_t key, uint64_t bytes,
 }
 
 Operation& UcxChannel::begin(RemoteWait wait, std::shared_ptr<const RegisteredMemory> memory) {
-  if (!fault_.empty())
-    kj::throwFatalException(
-        toKj(asio::error::not_connected, fmt::format("RDMA {}: {}", wait.what, fault_)));
+  DTF_CHECK(fault_.empty());
   Operation& operation = operations_.emplace_back();
   operation.until = loop_.clock().now() + wait.deadline;
   operation.wait = std::move(wait);
@@ -265,6 +284,7 @@ void UcxChannel::count(Operation& operation, ucs_status_ptr_t request) {
 kj::Promise<void> UcxChannel::get(RemoteWait wait, std::shared_ptr<const RegisteredMemory> to,
                                   uint64_t bytes, uint64_t key) {
   const Learned& from = find(key, bytes, *to);
+  if (!fault_.empty()) return faultOf(wait);
   std::byte* const data = to->data();
   Operation& operation = begin(std::move(wait), std::move(to));
   const ucp_request_param_t params = paramsOf(operation);
@@ -275,6 +295,7 @@ kj::Promise<void> UcxChannel::get(RemoteWait wait, std::shared_ptr<const Registe
 kj::Promise<void> UcxChannel::put(RemoteWait wait, std::shared_ptr<const RegisteredMemory> from,
                                   uint64_t bytes, uint64_t key) {
   const Learned& to = find(key, bytes, *from);
+  if (!fault_.empty()) return faultOf(wait);
   const std::byte* const data = from->data();
   Operation& operation = begin(std::move(wait), std::move(from));
   ucp_request_param_t params = paramsOf(operation);
@@ -331,24 +352,30 @@ bool UcxChannel::settle() {
       operations_.erase(each);
     }
   }
-  if (!fault_.empty()) {
-    is_any = is_any || !operations_.empty();
-    rejectAll();
-  }
+  if (!fault_.empty() && rejectAll()) is_any = true;
   return is_any;
 }
 
-void UcxChannel::rejectAll() {
-  for (Operation& each : operations_)
-    if (each.waiting.get() != nullptr)
-      std::exchange(each.waiting, nullptr)
-          ->reject(
-              toKj(asio::error::not_connected, fmt::format("RDMA {}: {}", each.wait.what, fault_)));
+// Returns whether anyone awaited them. Operations that UCX has not completed stay in the list, for
+// its callbacks: they are no work for the loop, and UCX may complete them only when it closes.
+bool UcxChannel::rejectAll() {
+  bool is_any = false;
+  for (Operation& each : operations_) {
+    if (each.waiting.get() == nullptr) continue;
+    std::exchange(each.waiting, nullptr)->reject(faultOf(each.wait));
+    is_any = true;
+  }
   std::erase_if(operations_, [](const Operation& each) { return each.pending == 0; });
+  return is_any;
+}
+
+bool UcxChannel::isAnyAwaited() const {
+  return std::ranges::any_of(operations_,
+                             [](const Operation& each) { return each.waiting.get() != nullptr; });
 }
 
 void UcxChannel::startTicking() {
-  if (is_ticking_ || operations_.empty()) return;
+  if (is_ticking_ || !isAnyAwaited()) return;
   is_ticking_ = true;
   ticking_ = tick().eagerlyEvaluate([](kj::Exception&&) {});
 }
@@ -356,7 +383,7 @@ void UcxChannel::startTicking() {
 kj::Promise<void> UcxChannel::tick() {
   return loop_.timer().afterDelay(kTick).then([this]() -> kj::Promise<void> {
     progress();
-    if (!operations_.empty()) return tick();
+    if (isAnyAwaited()) return tick();
     is_ticking_ = false;
     return kj::READY_NOW;
   });

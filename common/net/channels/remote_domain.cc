@@ -31,7 +31,7 @@ unsigned protectionOf(RemoteAccess access) {
 struct Config {
   explicit Config(const UcxLibrary& of) : ucx(of) {
     if (const ucs_status_t status = ucx.config_read(nullptr, nullptr, &handle); status != UCS_OK)
-      throw Error(ErrorCode::kUnavailable,
+      throw Error(ErrorCode::kBadConfig,
                   fmt::format("UCX can't read its settings (UCX_* in the environment): {}",
                               ucx.status_string(status)));
   }
@@ -49,7 +49,14 @@ UcxContext::UcxContext() : ucx(UcxLibrary::open()) {
   const Config config(ucx);
   const char* const set = std::getenv("UCX_TLS");
   transports = set != nullptr ? set : kCardsAlone;
-  if (set == nullptr) ucx.config_modify(config.handle, "TLS", kCardsAlone);
+  if (set == nullptr) {
+    const ucs_status_t limited = ucx.config_modify(config.handle, "TLS", kCardsAlone);
+    if (limited != UCS_OK)
+      throw Error(ErrorCode::kBadConfig,
+                  fmt::format("'transport: rdma': UCX {} can't be limited to cards: {}; set "
+                              "UCX_TLS={} in the environment of the tasks",
+                              ucx.get_version_string(), ucx.status_string(limited), kCardsAlone));
+  }
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
@@ -58,7 +65,7 @@ UcxContext::UcxContext() : ucx(UcxLibrary::open()) {
       ucx.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config.handle, &handle);
   if (status == UCS_OK) return;
   throw Error(
-      ErrorCode::kUnavailable,
+      ErrorCode::kBadConfig,
       fmt::format(
           "'transport: rdma': UCX finds nothing on this host to move memory with (UCX_TLS={}"
           "): {}; {}",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -27,19 +28,51 @@ std::string cardKeyFault(std::span<const std::byte> card_key) {
   return {};
 }
 
+// Each lane has a line: "#   lane[0]:  1:tcp/eth0.0 md[1]  -> md[1]/tcp/sysdev[255] am wireup".
+std::string transportsIn(std::string_view endpoint_info) {
+  std::vector<std::string_view> found;
+  for (size_t lane = endpoint_info.find("lane["); lane != std::string_view::npos;
+       lane = endpoint_info.find("lane[", lane + 1)) {
+    const std::string_view line = endpoint_info.substr(lane, endpoint_info.find('\n', lane) - lane);
+    const size_t slash = line.find('/');
+    const size_t end = line.find(' ', slash);
+    const size_t colon = line.rfind(':', slash);
+    if (slash == std::string_view::npos || end == std::string_view::npos ||
+        colon == std::string_view::npos)
+      continue;
+    std::string_view name = line.substr(colon + 1, end - colon - 1);
+    name = name.substr(0, name.rfind('.'));  // the number of its path
+    if (std::ranges::find(found, name) == found.end()) found.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(found, ", "));
+}
+
+// The names of UCX for InfiniBand and RoCE: rc_verbs, rc_mlx5, dc_mlx5, ud_verbs, ud_mlx5.
+bool areCards(std::string_view transports) {
+  if (transports.empty()) return false;
+  for (size_t at = 0; at != std::string_view::npos;) {
+    const std::string_view name = transports.substr(at);
+    if (!name.starts_with("rc_") && !name.starts_with("dc_") && !name.starts_with("ud_"))
+      return false;
+    const size_t comma = transports.find(", ", at);
+    at = comma == std::string_view::npos ? comma : comma + 2;
+  }
+  return true;
+}
+
 // Builds without the headers of UCX: see meson's option ucx.
 #ifndef DTF_HAS_UCX
 
 std::shared_ptr<RemoteDomain> RemoteDomain::open() {
   throw Error(
-      ErrorCode::kUnavailable,
+      ErrorCode::kBadConfig,
       "'transport: rdma' needs UCX, and this program was built without it: build it where "
       "libucx-dev is installed (-Ducx=enabled), or remove 'transport' from the cluster file");
 }
 
 std::unique_ptr<RemoteChannel> RemoteChannel::open(Loop& /*loop*/,
                                                    std::shared_ptr<RemoteDomain> /*domain*/) {
-  throw Error(ErrorCode::kUnavailable, "this program was built without UCX");
+  throw Error(ErrorCode::kBadConfig, "this program was built without UCX");
 }
 
 #endif

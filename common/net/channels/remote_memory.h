@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -62,7 +63,7 @@ class RemoteDomain {
   // Returns the domain of this process; the first call makes it. UCX_TLS in the environment names
   // the transports. Without it only cards count, so a host without a card is refused, instead of
   // computing over TCP in silence.
-  // Errors: kUnavailable with the reason: built without UCX, no library, no card.
+  // Errors: kBadConfig with the reason: built without UCX, no library, no card.
   static std::shared_ptr<RemoteDomain> open();
 
   // Registers memory for an access once, and returns that registration again until nobody else
@@ -74,6 +75,9 @@ class RemoteDomain {
 
   // Returns "UCX 1.13.1, UCX_TLS=tcp", for the log.
   virtual std::string text() const = 0;
+  // Returns "1.13.1". A channel connects only ends of one version: UCX aborts a process that reads
+  // the address of another one.
+  virtual std::string version() const = 0;
 
   virtual size_t TEST_registrations() const = 0;
 };
@@ -92,7 +96,7 @@ struct RemoteWait {
 // Threads: loop-thread only.
 // Blocks: the destructor, for 100 ms at most, until UCX has dropped its operations.
 // Errors: of operations, as promises: those of a broken connection (isBroken()), with the name of
-// the operation and UCX's reason. After the first one, all operations fail.
+// the operation and UCX's reason. After the first one, all operations fail, and none is thrown.
 class RemoteChannel {
  public:
   virtual ~RemoteChannel() noexcept(false) = default;
@@ -102,9 +106,13 @@ class RemoteChannel {
 
   // Returns the address for the other end.
   virtual const std::vector<std::byte>& address() const = 0;
-  // Connects to the other end, once.
+  // Connects to the other end, once, which has the same version().
   // Errors: kBadData for an empty or oversized address; kUnavailable with UCX's reason.
   virtual void connect(std::span<const std::byte> address) = 0;
+
+  // After the first operation: returns the transports that UCX has chosen, as UCX's own text for
+  // developers has them: "tcp/eth0". Empty: that text has another form.
+  virtual std::string transports() const = 0;
 
   // After connect(): learns an arena of the other end.
   // Errors: kBadData for a card key that is malformed or too large, for an arena without a key, or
@@ -123,6 +131,11 @@ class RemoteChannel {
   virtual kj::Promise<void> put(RemoteWait wait, std::shared_ptr<const RegisteredMemory> from,
                                 uint64_t bytes, uint64_t key) = 0;
 };
+
+// Returns whether a card moves the values of each of these transports ("rc_mlx5/mlx5_0:1").
+bool areCards(std::string_view transports);
+// Returns the transports in the text of ucp_ep_print_info().
+std::string transportsIn(std::string_view endpoint_info);
 
 // Returns what is wrong with the form of a card key; empty: nothing. UCX reads a card key without
 // looking at its end.

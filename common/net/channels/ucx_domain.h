@@ -16,7 +16,7 @@ namespace dtf::net {
 // UCX's context.
 // Threads: thread-safe: UCX is told that several threads have workers of it.
 struct UcxContext {
-  // Errors: kUnavailable with UCX's reason.
+  // Errors: kBadConfig with UCX's reason.
   UcxContext();
   ~UcxContext();
   UcxContext(const UcxContext&) = delete;
@@ -61,6 +61,7 @@ class UcxDomain final : public RemoteDomain {
                                                      std::shared_ptr<const void> owner,
                                                      RemoteAccess access) override;
   std::string text() const override;
+  std::string version() const override { return context_->ucx.get_version_string(); }
   size_t TEST_registrations() const override;
 
   const std::shared_ptr<UcxContext>& context() const { return context_; }

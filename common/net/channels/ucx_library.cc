@@ -17,7 +17,7 @@ constexpr const char* kUcsName = "libucs.so.0";
 
 [[noreturn]] void failToOpen(const std::string& what) {
   const char* reason = ::dlerror();
-  throw Error(ErrorCode::kUnavailable,
+  throw Error(ErrorCode::kBadConfig,
               fmt::format("'transport: rdma' needs UCX on this host, and {} can't be opened: {}; "
                           "install libucx0, or remove 'transport' from the cluster file",
                           what, reason != nullptr ? reason : "no reason is known"));
@@ -67,6 +67,7 @@ UcxLibrary load() {
   find(ucp, "ucp_ep_create", ucx.ep_create);
   find(ucp, "ucp_ep_close_nbx", ucx.ep_close_nbx);
   find(ucp, "ucp_ep_flush_nbx", ucx.ep_flush_nbx);
+  find(ucp, "ucp_ep_print_info", ucx.ep_print_info);
   find(ucp, "ucp_ep_rkey_unpack", ucx.ep_rkey_unpack);
   find(ucp, "ucp_rkey_destroy", ucx.rkey_destroy);
   find(ucp, "ucp_rkey_pack", ucx.rkey_pack);

@@ -31,6 +31,7 @@ struct UcxLibrary {
   decltype(&::ucp_ep_create) ep_create = nullptr;
   decltype(&::ucp_ep_close_nbx) ep_close_nbx = nullptr;
   decltype(&::ucp_ep_flush_nbx) ep_flush_nbx = nullptr;
+  decltype(&::ucp_ep_print_info) ep_print_info = nullptr;
   decltype(&::ucp_ep_rkey_unpack) ep_rkey_unpack = nullptr;
   decltype(&::ucp_rkey_destroy) rkey_destroy = nullptr;
   decltype(&::ucp_rkey_pack) rkey_pack = nullptr;
@@ -46,7 +47,7 @@ struct UcxLibrary {
   // Opens the libraries at the first call. Before that, it sets variables of the environment that
   // UCX reads while it is loaded, unless they are set: no signal handlers, no patched system calls,
   // and a log on stderr.
-  // Errors: kUnavailable with the loader's reason.
+  // Errors: kBadConfig with the loader's reason.
   static const UcxLibrary& open();
 };
 

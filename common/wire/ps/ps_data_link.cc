@@ -51,6 +51,7 @@ PsDataLink::PsDataLink(net::Loop& io, LinkOptions options, uint32_t ps_task,
                   fromSeconds(options_.timeouts.lease_seconds),
                   {.say_hello = [this](auto& connection) { return sayHello(connection); },
                    .before_reopening = std::move(before_reopening),
+                   .on_broken = [this](const Error&) { shared_.remote = nullptr; },
                    .failing_max = fromSeconds(options_.timeouts.rejoin_seconds +
                                               options_.timeouts.step_seconds)}),
       reader_(peer_, gradients_[0].layout(), codecs_) {
@@ -192,9 +193,10 @@ replication::StepState PsDataLink::take(capnp::Response<Results>&& response, Rec
 template <class Results>
 kj::Promise<replication::StepState> PsDataLink::takeAll(capnp::Response<Results>&& response,
                                                         Received& received, bool more_batches) {
-  if (shared_.remote == nullptr) return take(kj::mv(response), received, more_batches);
+  if (!plan_.remote_memory.is_used) return take(kj::mv(response), received, more_batches);
   return net::bridgeErrors([&]() -> kj::Promise<replication::StepState> {
     const uint64_t key = response.getKey();
+    if (shared_.remote == nullptr) return connectionLost();
     shared_.remote->forget(response.getGone());
     if (key == 0) return take(kj::mv(response), received, more_batches);
     if (response.hasRemote()) shared_.remote->learn(key, response.getRemote());
@@ -304,8 +306,7 @@ kj::Promise<replication::StepState> PsDataLink::exchange(
 
 // Pushes, or fails as broken if the connection broke meanwhile, so that the call is repeated.
 kj::Promise<replication::StepState> PsDataLink::pushIfOpen(const Exchange& said) {
-  if (!connection_.isOpen())
-    kj::throwFatalException(net::toKj(net::asio::error::not_connected, "the connection was lost"));
+  if (!connection_.isOpen()) return connectionLost();
   return shared_.remote != nullptr ? putAndPush(said) : push(said, nullptr);
 }
 

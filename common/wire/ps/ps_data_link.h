@@ -164,7 +164,7 @@ class PsDataLink {
   std::array<Received, 2> parameters_;   // may be from an earlier connection; the second one is for
                                          // overlap and for streamed gradients
   size_t received_ = 0;                  // index of the newest
-  struct Shared {                        // since the last hello
+  struct Shared {                        // since the last hello; `remote` until the break
     std::unique_ptr<PsMemory> arenas;    // null: arenas are sent
     std::unique_ptr<BoardClient> board;  // null: exchanges are calls
     std::unique_ptr<PsRemote> remote;    // with `transport: rdma`

@@ -11,6 +11,21 @@
 
 namespace dtf::wire {
 
+namespace {
+
+// UCX_TLS may permit other transports than cards, such as "all", and UCX chooses among them.
+void noteRemote(const std::string& peer, const std::string& over, const std::string& transports) {
+  log::info("event=memory_remote peer=\"{}\" over=\"{}\" transports=\"{}\"", peer, over,
+            transports);
+  if (!net::areCards(transports))
+    log::warning(
+        "event=memory_remote_without_card peer=\"{}\" transports=\"{}\" remedy=\"UCX_TLS permits "
+        "transports for tests, slower than dtf's own and open to other hosts: unset it\"",
+        peer, transports.empty() ? "unknown" : transports);
+}
+
+}  // namespace
+
 // Opens the channel of remote memory, which the job has asked for. Otherwise it sets up shared
 // memory; if that fails, arenas are sent.
 kj::Promise<void> PsDataLink::shareMemory() {
@@ -20,8 +35,7 @@ kj::Promise<void> PsDataLink::shareMemory() {
         .then([this](std::unique_ptr<PsRemote> remote) {
           shared_.remote = std::move(remote);
           if (!std::exchange(said_.shared, true))
-            log::info("event=memory_remote peer=\"{}\" over=\"{}\"", peer_,
-                      options_.remote->text());
+            noteRemote(peer_, options_.remote->text(), shared_.remote->transports());
         });
   if (!plan_.shared_parameters.is_used) return kj::READY_NOW;
   return data_->openDoorRequest()
@@ -137,9 +151,7 @@ kj::Promise<replication::StepState> PsDataLink::putAndPush(const Exchange& said)
   const uint32_t connection = hellos_said_;
   return net::bridgeErrors([&] { return shared_.remote->put(gradients_[pushed_].share()); })
       .then([this, said, connection]() -> kj::Promise<replication::StepState> {
-        if (connection != hellos_said_ || !connection_.isOpen())
-          kj::throwFatalException(
-              net::toKj(net::asio::error::not_connected, "the connection was lost"));
+        if (connection != hellos_said_ || !connection_.isOpen()) return connectionLost();
         return push(said, nullptr);
       });
 }
@@ -148,7 +160,10 @@ kj::Promise<replication::StepState> PsDataLink::fetch(const replication::StepSta
                                                       uint64_t key, Received& received) {
   received.release();
   return shared_.remote->get(key, traffic_.elements * sizeof(float), received.fetched)
-      .then([this, state, &received] {
+      .then([this, state, &received, connection = hellos_said_] {
+        // After a break the ps may have written the next parameters there.
+        if (connection != hellos_said_ || !connection_.isOpen())
+          kj::throwFatalException(connectionLost());
         received.values = {received.fetched->as<float>(), traffic_.elements};
         received.is_whole = true;
         return state;

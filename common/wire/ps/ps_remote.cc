@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/net/error_bridge.h"
 #include "common/wire/remote_codec.h"
 
@@ -49,6 +50,13 @@ kj::Promise<void> PsRemote::connected() {
 }
 
 void PsRemote::connect(schema::PsData::OpenRemoteResults::Reader reply) {
+  const std::string ucx = reply.getUcx();
+  if (ucx != domain_->version())
+    throw Error(ErrorCode::kBadConfig,
+                fmt::format("{} has UCX {}, and this task has UCX {}: install one version of "
+                            "libucx0 on all hosts, or remove 'transport' from the cluster file",
+                            peer_, ucx.empty() ? "of an unknown version" : printable(ucx),
+                            domain_->version()));
   channel_->connect(bytesOf(reply.getAddress()));
   gradient_key_ = reply.getGradientKey();
   channel_->learn(decodeRemoteArena(gradient_key_, reply.getGradient()));

@@ -34,10 +34,13 @@ class PsRemote {
            Duration deadline);
 
   // Takes the reply of the ps.
+  // Errors: kBadConfig if the ps has another version of UCX; else as RemoteChannel::connect().
   void connect(schema::PsData::OpenRemoteResults::Reader reply);
 
   // Writes the gradient into the ps's arena for it.
   kj::Promise<void> put(const arena::Gradient& gradient);
+  // Returns the transports that UCX has chosen: RemoteChannel::transports().
+  std::string transports() const { return channel_->transports(); }
   // Returns the key of that arena, for the exchange.
   uint64_t gradientKey() const { return gradient_key_; }
 

@@ -3,7 +3,10 @@
 #include <capnp/message.h>
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
 #include "common/base/error.h"
+#include "common/net/reactor.h"
 #include "common/wire/ps.capnp.h"
 #include "tests/unit/host/ps_world.h"
 
@@ -173,6 +176,29 @@ TEST_F(LentMemoryTest, WhatIsLentWhenTheSessionEndsIsNeverWrittenAgain) {
   EXPECT_EQ(pool.allocated(), 0u);
   for (int i = 0; i < 4; ++i) EXPECT_NE(snapshot(pool, 9)->sharedMemory()->key(), lent);
   EXPECT_EQ(reinterpret_cast<const float*>(given.memory->data())[0], 1);
+}
+
+// The same parameters over a card's channel: a read that has begun may still be under way.
+TEST_F(LentMemoryTest, ParametersThatACardMayReadAreNeverWrittenAgain) {
+  ::setenv("UCX_TLS", "tcp", 1);
+  std::shared_ptr<net::RemoteDomain> domain;
+  try {
+    domain = net::RemoteDomain::open();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.message();
+  }
+  net::Reactor reactor;
+  net::ReactorLoop loop(reactor);
+  lent_->openRemote(loop, domain, kLentElements);
+  expectError(ErrorCode::kBadData, "worker/1 asks for a second channel of RDMA",
+              [&] { lent_->openRemote(loop, domain, kLentElements); });
+  arena::VersionPool pool(kLentElements, 4);
+  pool.share(0);
+  const uint64_t lent = lent_->lend(snapshot(pool, 1));
+  EXPECT_NE(lent, 0u);
+  lent_.reset();
+  EXPECT_EQ(pool.allocated(), 0u);
+  for (int i = 0; i < 4; ++i) EXPECT_NE(snapshot(pool, 9)->sharedMemory()->key(), lent);
 }
 
 TEST_F(LentMemoryTest, TellsOnceOfArenasThatAreNoMore) {

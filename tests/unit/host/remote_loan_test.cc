@@ -36,10 +36,7 @@ class RemoteLoanTest : public ::testing::Test {
     }
     loan_.emplace(loop_, domain_, kLoanElements);
     worker_.emplace(loop_, domain_, "ps/0", std::chrono::seconds(20));
-    auto reply = message_.initRoot<schema::PsData::OpenRemoteResults>();
-    reply.setAddress(wire::dataOf(loan_->address()));
-    reply.setGradientKey(loan_->gradientArena().key);
-    wire::encodeRemoteArena(loan_->gradientArena(), reply.initGradient());
+    loan_->describe(message_.initRoot<schema::PsData::OpenRemoteResults>());
   }
 
   schema::PsData::OpenRemoteResults::Builder reply() {

@@ -145,6 +145,36 @@ TEST_F(HealingConnectionTest, AnAnswerIsFinalAndSoIsAnError) {
   EXPECT_EQ(events_, "open ");
 }
 
+// A channel beside the connection may have found out first, and throw at once.
+TEST_F(HealingConnectionTest, ACallThatThrowsABreakIsRepeatedAndOneThatThrowsAnErrorIsNot) {
+  opened();
+  int begun = 0;
+  auto promise = connection_->untilAnswered<void>("asking", [&]() -> kj::Promise<void> {
+    if (++begun == 1)
+      kj::throwFatalException(net::toKj(net::asio::error::not_connected, "gone while idle"));
+    return gate_->statusRequest().send().ignoreResult();
+  });
+  bool is_answered = false;
+  promise = promise.then([&] { is_answered = true; }).eagerlyEvaluate(nullptr);
+  loop_.live(seconds(1));
+  EXPECT_TRUE(is_answered);
+  EXPECT_EQ(begun, 2);
+  EXPECT_EQ(connections_, 2);
+  std::string error;
+  promise = connection_
+                ->untilAnswered<void>("asking",
+                                      []() -> kj::Promise<void> {
+                                        throw Error(ErrorCode::kBadData, "no such memory");
+                                      })
+                .eagerlyEvaluate([&](kj::Exception&& exception) {
+                  EXPECT_EQ(net::toError(exception).code(), ErrorCode::kBadData);
+                  error = net::toError(exception).message();
+                });
+  loop_.settle();
+  EXPECT_EQ(error, "no such memory");
+  EXPECT_EQ(connections_, 2);
+}
+
 TEST_F(HealingConnectionTest, WhatIsAskedWhileThePeerIsAwayWaits) {
   HealingConnection& connection = opened();
   peer_.takes_connections = false;

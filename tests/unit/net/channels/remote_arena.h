@@ -9,6 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/net/channels/remote_memory.h"
+#include "tests/support/shared_memory_space.h"
 
 namespace dtf::net {
 
@@ -24,15 +25,15 @@ class UcxTransports {
   ~UcxTransports() { ::unsetenv("UCX_TLS"); }
 };
 
-// The reason why this process has no UCX; empty: it has.
-inline std::string absence() {
+// The reason why this process can't use these transports of UCX; empty: it can.
+inline std::string absence(const std::string& transports = "tcp") {
   const UcxTransports tcp("tcp");
   try {
     RemoteDomain::open();
   } catch (const Error& error) {
     return error.message();
   }
-  return {};
+  return dtf::testing::lackOfSharedMemory(transports);
 }
 
 // Bytes that several may hold.

@@ -21,7 +21,7 @@ TEST(RemoteDomain, AHostWithoutACardIsRefusedUnlessTransportsAreNamed) {
     RemoteDomain::open();
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
     EXPECT_THAT(error.message(), HasSubstr("a network card with RDMA is needed"));
   }
   const UcxTransports none("no_such_transport");
@@ -32,6 +32,7 @@ TEST(RemoteDomain, ItsTextNamesTheVersionAndTheTransports) {
   if (const std::string reason = absence(); !reason.empty()) GTEST_SKIP() << reason;
   const UcxTransports tcp("tcp");
   EXPECT_THAT(RemoteDomain::open()->text(), ::testing::MatchesRegex("UCX .*, UCX_TLS=tcp"));
+  EXPECT_THAT(RemoteDomain::open()->text(), HasSubstr(RemoteDomain::open()->version()));
 }
 
 TEST(RemoteDomain, AnArenaIsRegisteredOnceAndReleasedWithItsOwner) {

@@ -30,5 +30,25 @@ TEST(CardKey, EveryPartHasToBeWithinItsBytes) {
   EXPECT_THAT(cardKeyFault(std::vector<std::byte>(kCardKeyBytesMax + 1)), HasSubstr("4097 bytes"));
 }
 
+// The text of UCX 1.13.
+TEST(RemoteTransports, AreReadFromTheLanesOfAnEndpoint) {
+  EXPECT_EQ(
+      transportsIn("#\n# UCP endpoint \n#\n"
+                   "#               peer: <no debug data>\n"
+                   "#                 lane[0]:  4:rc_mlx5/mlx5_0:1.0 md[2]  -> md[2]/ib am\n"
+                   "#                 lane[1]:  4:rc_mlx5/mlx5_0:1.1 md[2]  -> md[2]/ib\n"
+                   "#                 lane[2]:  1:tcp/lo.0 md[1]  -> md[1]/tcp/sysdev[255]\n"),
+      "rc_mlx5/mlx5_0:1, tcp/lo");
+  EXPECT_EQ(transportsIn("# lane[0]: none"), "");
+  EXPECT_EQ(transportsIn(""), "");
+}
+
+TEST(RemoteTransports, AreCardsIfEachOneIs) {
+  EXPECT_TRUE(areCards("rc_mlx5/mlx5_0:1, ud_verbs/mlx5_0:1"));
+  EXPECT_FALSE(areCards("rc_mlx5/mlx5_0:1, tcp/lo"));
+  EXPECT_FALSE(areCards("tcp/lo"));
+  EXPECT_FALSE(areCards(""));
+}
+
 }  // namespace
 }  // namespace dtf::net

@@ -37,6 +37,7 @@ class PsRemoteTest : public ::testing::Test {
                                  net::RemoteAccess::kWrite);
     worker_.emplace(loop_, domain_, "ps/0", std::chrono::seconds(20));
     auto reply = message_.initRoot<schema::PsData::OpenRemoteResults>();
+    reply.setUcx(domain_->version());
     reply.setAddress(dataOf(ps_->address()));
     reply.setGradientKey(5);
     encodeRemoteArena(arena_->arena(), reply.initGradient());
@@ -79,6 +80,24 @@ TEST_F(PsRemoteTest, AGradientIsPutAndParametersAreGot) {
   EXPECT_EQ(got->as<float>()[kRemoteElements - 1], 2.5F);
   worker_->forget(std::vector<uint64_t>{6});
   EXPECT_THAT(badDataOf([&] { worker_->get(6, kRemoteBytes, got); }), HasSubstr("is not known"));
+}
+
+// UCX would end this process when it reads the address.
+TEST_F(PsRemoteTest, APsWithAnotherVersionOfUcxIsRefusedBeforeItsAddressIsRead) {
+  reply().setAddress(dataOf(std::vector<std::byte>(64)));
+  const auto refusal = [&](const char* version) {
+    reply().setUcx(version);
+    try {
+      worker_->connect(reply());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(refusal("1.9.0"), HasSubstr("ps/0 has UCX 1.9.0, and this task has UCX "));
+  EXPECT_THAT(refusal("1.9.0"), HasSubstr("install one version of libucx0"));
+  EXPECT_THAT(refusal(""), HasSubstr("ps/0 has UCX of an unknown version"));
 }
 
 TEST_F(PsRemoteTest, ACardKeyThatIsNoneIsRefused) {
