@@ -77,8 +77,8 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
         arrived_.push_back({arrival.rank, arrival.ticket});
         tickets_.at(arrival.rank).arrived = arrival.ticket;
       }
-      if (missing > 1) {  // the rank has more to bring before it waits
-        calls.push_back({std::move(done), outcomeOf(last_, arrival, true, step)});
+      if (missing > 1) {  // the rank has more to bring before it waits; there is nothing to take
+        calls.push_back({std::move(done), outcomeOf(Decision{}, arrival, true, step)});
       } else {
         wait = ++last_wait_;
         Waiting waiting{arrival, std::move(done)};
@@ -138,11 +138,6 @@ FifoQueue::Outcome ReplicaBarrier::staleOutcome(int64_t step, const Arrival& arr
                        " steps, but the global step '" + name_ + "' is " + std::to_string(step) +
                        ": its task was started again, or values of two checkpoints are mixed; "
                        "restore a checkpoint");
-  const auto replicas = static_cast<size_t>(arrival.replicas_to_aggregate);
-  if (last_.step >= 0 && last_.tickets.size() != replicas)
-    return Error(ErrorCode::kBadConfig, "the last step at '" + name_ + "' had " +
-                                            std::to_string(last_.tickets.size()) +
-                                            " gradients, not " + std::to_string(replicas));
   return outcomeOf(last_, arrival, false, step);
 }
 
@@ -172,9 +167,15 @@ void ReplicaBarrier::decide(int64_t step, std::vector<Call>& calls) {
 }
 
 FifoQueue::Outcome ReplicaBarrier::outcomeOf(const Decision& decision, const Arrival& arrival,
-                                             bool is_in, int64_t global_step) {
-  Tensor numbers(DType::kInt64, Shape{1 + arrival.replicas_to_aggregate});
-  DTF_CHECK(std::cmp_less_equal(decision.tickets.size(), arrival.replicas_to_aggregate));
+                                             bool is_in, int64_t global_step) const {
+  const int64_t wanted = arrival.replicas_to_aggregate;
+  if (decision.step >= 0 && std::cmp_not_equal(decision.tickets.size(), wanted))
+    return Error(ErrorCode::kBadConfig, "the last step at '" + name_ + "' had " +
+                                            std::to_string(decision.tickets.size()) +
+                                            " gradients, but rank " + std::to_string(arrival.rank) +
+                                            " aggregates " + std::to_string(wanted) +
+                                            ": give all clients the same replicas_to_aggregate");
+  Tensor numbers(DType::kInt64, Shape{1 + wanted});
   numbers.as<int64_t>()[0] = decision.step;
   std::copy(decision.tickets.begin(), decision.tickets.end(), numbers.as<int64_t>().begin() + 1);
   is_in = is_in || std::find(decision.tickets.begin(), decision.tickets.end(), arrival.ticket) !=

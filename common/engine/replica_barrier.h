@@ -83,8 +83,9 @@ class ReplicaBarrier final : public Awaited {
   };
 
   static void make(std::vector<Call> calls);
-  static FifoQueue::Outcome outcomeOf(const Decision& decision, const Arrival& arrival, bool is_in,
-                                      int64_t global_step);
+  // The error of a decision that doesn't fit the client's outputs.
+  FifoQueue::Outcome outcomeOf(const Decision& decision, const Arrival& arrival, bool is_in,
+                               int64_t global_step) const;
   // Returns the number of gradients that the rank brings to a step.
   static int64_t shareOf(const Arrival& arrival);
   void wantSameReplicas(const Arrival& arrival) const DTF_REQUIRES(mutex_);

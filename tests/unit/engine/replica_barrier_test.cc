@@ -159,5 +159,21 @@ TEST_F(ReplicaBarrierTest, OtherNumbersOfReplicasAreRefused) {
   barrier().cancel(wait);
 }
 
+// The numbers may change between steps; a client that comes for the step before can't take it.
+TEST_F(ReplicaBarrierTest, AStepOfOtherNumbersOfReplicasIsNoStepToTake) {
+  std::vector<Got> four(4);
+  for (size_t i = 0; i < four.size(); ++i) {
+    const auto rank = static_cast<int64_t>(i / 2);
+    arrive(four[i], rank, ticket(rank), {0}, 4, 2);
+  }
+  EXPECT_EQ(globalStep(), 1);
+  Got first, late;
+  EXPECT_EQ(arrive(first, 0, ticket(0), {1}, 3, 2), 0u) << "the rank has one more to bring";
+  EXPECT_EQ(first.accepted, 1);
+  EXPECT_EQ(first.decision, (std::vector<int64_t>{-1, 0, 0, 0})) << "there is nothing to take";
+  EXPECT_EQ(arrive(late, 1, ticket(1), {0}, 3, 2), 0u);
+  EXPECT_THAT(late.error, HasSubstr("had 4 gradients, but rank 1 aggregates 3"));
+}
+
 }  // namespace
 }  // namespace dtf::engine
