@@ -284,6 +284,7 @@ void GraphSupervisor::saveOnTime() {
 
 void GraphSupervisor::save() {
   if (!options_.is_chief) return;
+  const Saving saving(*this);
   const std::filesystem::path path = saver_.save(*session(), checkpoints());
   saved_at_ = clock_.now();
   const std::string name = path.filename().string();
@@ -297,6 +298,7 @@ void GraphSupervisor::save() {
 void GraphSupervisor::stop() {
   requestStop();
   if (!options_.is_chief) return;
+  const Saving saving(*this);
   const std::vector<std::string> fetches = {options_.saver.global_step};
   const int64_t step = session()->run({}, fetches)[0].as<int64_t>()[0];
   if (step != saved_step_) save();
@@ -309,14 +311,24 @@ void GraphSupervisor::stop() {
     throw Error(ErrorCode::kCannotWrite, "the event file: " + status.degraded);
 }
 
-void GraphSupervisor::abortStep(const std::string& why) {
-  std::shared_ptr<Session> of;
-  {
-    MutexLock lock(mutex_);
-    of = session_;
-  }
-  if (of != nullptr)
-    of->abort(Error(ErrorCode::kUnavailable, options_.task + " ends its step: " + why));
+// With the lock, so that no save begins between the check and the abort.
+bool GraphSupervisor::abortStep(const std::string& why) {
+  MutexLock lock(mutex_);
+  if (saving_ > 0) return false;
+  if (session_ != nullptr)
+    session_->abort(Error(ErrorCode::kUnavailable, options_.task + " ends its step: " + why));
+  return true;
+}
+
+GraphSupervisor::Saving::Saving(GraphSupervisor& supervisor) : supervisor_(supervisor) {
+  MutexLock lock(supervisor_.mutex_);
+  ++supervisor_.saving_;
+}
+
+GraphSupervisor::Saving::~Saving() {
+  MutexLock lock(supervisor_.mutex_);
+  DTF_CHECK(supervisor_.saving_ > 0);
+  --supervisor_.saving_;
 }
 
 }  // namespace dtf::train

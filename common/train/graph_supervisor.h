@@ -74,11 +74,25 @@ class GraphSupervisor {
 
   void requestStop() { stop_requested_ = true; }
   bool shouldStop() const { return stop_requested_; }
-  // Aborts a running step.
-  void abortStep(const std::string& why);
+  // Aborts a running step. Returns false, and aborts nothing, while a checkpoint is saved or stop()
+  // ends the run: try again later.
+  bool abortStep(const std::string& why);
 
  private:
   using Values = std::vector<Tensor>;
+
+  // While one exists, abortStep() aborts nothing.
+  // Borrows: the supervisor. Threads: the one that saves. Blocks: never.
+  class Saving {
+   public:
+    explicit Saving(GraphSupervisor& supervisor);
+    ~Saving();
+    Saving(const Saving&) = delete;
+    Saving& operator=(const Saving&) = delete;
+
+   private:
+    GraphSupervisor& supervisor_;
+  };
 
   std::filesystem::path checkpoints() const { return options_.log_dir / "checkpoints"; }
   int64_t runNumber() const;
@@ -111,6 +125,7 @@ class GraphSupervisor {
   std::atomic<bool> stop_requested_ = false;
   mutable Mutex mutex_;
   std::shared_ptr<engine::Session> session_ DTF_GUARDED_BY(mutex_);  // shared with abortStep()
+  int saving_ DTF_GUARDED_BY(mutex_) = 0;                            // stop() saves within
   Mutex pause_mutex_;
   CondVar paused_;
 };

@@ -93,7 +93,8 @@ dtf_code dtf_supervisor_save(dtf_supervisor* supervisor);
 /* From any thread. */
 void dtf_supervisor_request_stop(dtf_supervisor* supervisor);
 /* Does the same, and ends the step that runs, or its recovery: it returns `recovered`, or
- * DTF_UNAVAILABLE with the text `why`. For a program that is interrupted. */
+ * DTF_UNAVAILABLE with the text `why`. For a program that is interrupted. A checkpoint that is being
+ * saved, and dtf_supervisor_stop(), go on to their end. */
 dtf_code dtf_supervisor_abort(dtf_supervisor* supervisor, const char* why);
 /* Returns 1 after dtf_supervisor_request_stop(), or a signal with handle_signals. */
 int dtf_supervisor_should_stop(const dtf_supervisor* supervisor);

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <utility>
+
 #include "common/engine/local_tasks.h"
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
@@ -20,6 +23,30 @@ namespace {
 using graph::testing::errorText;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+// Calls a function at each file that is made.
+// Borrows: the disk. Threads: one. Blocks: never.
+class WatchedDisk final : public FileSystem {
+ public:
+  WatchedDisk(FileSystem& disk, std::function<void()> at_create)
+      : disk_(disk), at_create_(std::move(at_create)) {}
+  std::unique_ptr<WritableFile> create(const Path& file) override {
+    at_create_();
+    return disk_.create(file);
+  }
+  std::unique_ptr<ReadableFile> open(const Path& file) override { return disk_.open(file); }
+  std::vector<FolderEntry> list(const Path& folder) override { return disk_.list(folder); }
+  bool exists(const Path& path) override { return disk_.exists(path); }
+  void makeFolder(const Path& folder) override { disk_.makeFolder(folder); }
+  void rename(const Path& from, const Path& to) override { disk_.rename(from, to); }
+  void removeFile(const Path& file) override { disk_.removeFile(file); }
+  void removeFolder(const Path& folder) override { disk_.removeFolder(folder); }
+  void syncFolder(const Path& folder) override { disk_.syncFolder(folder); }
+
+ private:
+  FileSystem& disk_;
+  const std::function<void()> at_create_;
+};
 
 class GraphSupervisorTest : public ::testing::Test {
  protected:
@@ -128,6 +155,30 @@ TEST_F(GraphSupervisorTest, LostVariablesAreRestoredAndRunSaysSo) {
   EXPECT_FALSE(chief.run({}, fetches, {}).has_value()) << "recovered";
   EXPECT_EQ(other.globalStep(), 1);
   step(other);
+}
+
+// A signal's abort comes 5 s after it, which may be in the midst of the last save.
+TEST_F(GraphSupervisorTest, AnAbortLetsASaveEnd) {
+  GraphSupervisor* saving = nullptr;
+  int aborts = 0;
+  WatchedDisk watched(disk_, [&] {
+    if (saving == nullptr) return;
+    EXPECT_FALSE(saving->abortStep("signal 15"));
+    ++aborts;
+  });
+  GraphSupervisorOptions without_events = options(true);
+  without_events.summarize_every.reset();
+  GraphSupervisor chief(watched, without_events);
+  chief.prepare(graph_, open(), false);
+  saving = &chief;
+  step(chief);
+  chief.save();
+  EXPECT_GT(aborts, 0);
+  step(chief);
+  EXPECT_TRUE(chief.abortStep("signal 15")) << "nothing is saved now";
+  const int before = std::exchange(aborts, 0);
+  chief.stop();
+  EXPECT_GE(aborts, before);
 }
 
 TEST_F(GraphSupervisorTest, ASummaryIsAScalar) {
