@@ -170,11 +170,10 @@ FifoQueue::Outcome ReplicaBarrier::outcomeOf(const Decision& decision, const Arr
                                              bool is_in, int64_t global_step) const {
   const int64_t wanted = arrival.replicas_to_aggregate;
   if (decision.step >= 0 && std::cmp_not_equal(decision.tickets.size(), wanted))
-    return Error(ErrorCode::kBadConfig, "the last step at '" + name_ + "' had " +
-                                            std::to_string(decision.tickets.size()) +
-                                            " gradients, but rank " + std::to_string(arrival.rank) +
-                                            " aggregates " + std::to_string(wanted) +
-                                            ": give all clients the same replicas_to_aggregate");
+    return Error(ErrorCode::kBadConfig,
+                 "the last step at '" + name_ + "' had " + std::to_string(decision.tickets.size()) +
+                     " gradients, but rank " + std::to_string(arrival.rank) + " aggregates " +
+                     std::to_string(wanted) + ": give all clients the same replicas_to_aggregate");
   Tensor numbers(DType::kInt64, Shape{1 + wanted});
   numbers.as<int64_t>()[0] = decision.step;
   std::copy(decision.tickets.begin(), decision.tickets.end(), numbers.as<int64_t>().begin() + 1);

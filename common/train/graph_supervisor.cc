@@ -16,8 +16,12 @@ using engine::Session;
 
 // Losses one after another, without a step between them: the cause is not a task that returns.
 constexpr int kLossesMax = 20;
+// The op that ends the waits of synchronous replicas.
+constexpr char kFinishOp[] = "SyncReplicasFinish";
 // A task that waits logs at most this often.
 constexpr auto kLogEvery = std::chrono::seconds(10);
+// A client that starts at a finished run waits so long for the chief of the next one.
+constexpr auto kNextRunMax = std::chrono::seconds(10);
 
 Tensor number(int64_t value) {
   Tensor tensor(DType::kInt64, Shape());
@@ -60,7 +64,12 @@ int64_t GraphSupervisor::runNumber() const {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char byte : options_.log_dir.lexically_normal().string())
     hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
-  return static_cast<int64_t>(hash >> 1) + 1;
+  return static_cast<int64_t>(hash >> 2) + 1;
+}
+
+bool GraphSupervisor::isOwn(int64_t mark) const {
+  if (!options_.is_chief && options_.log_dir.empty()) return mark != 0;
+  return mark == runNumber() || mark == -runNumber();
 }
 
 void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_local) {
@@ -73,6 +82,7 @@ void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_loca
                                            "', an int64 variable: minimize a loss first, or name "
                                            "the counter in the options");
   recover();
+  was_ready_ = true;
   losses_ = 0;
   saved_at_ = summarised_at_ = clock_.now();
   const int64_t step = globalStep();
@@ -120,10 +130,11 @@ void GraphSupervisor::recover() {
   TimePoint logged = begin;
   for (bool is_open = false;;) {
     std::string missing;
+    const TimePoint now = clock_.now();
     try {
       if (!is_open) openSessions();
       is_open = true;
-      if (tryReady(missing)) return;
+      if (tryReady(missing, now - begin)) return;
     } catch (const Error& error) {
       const bool may_return =
           error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
@@ -131,7 +142,6 @@ void GraphSupervisor::recover() {
       is_open = false;
       missing = error.message();
     }
-    const TimePoint now = clock_.now();
     if (now >= deadline) giveUp(missing);
     if (stop_requested_)
       throw Error(ErrorCode::kUnavailable,
@@ -158,21 +168,53 @@ void GraphSupervisor::pause(TimePoint until) {
 
 // The variables come first: the chief sets the mark to 0 before it sets any of them, so a mark that
 // is read afterwards is of these values.
-bool GraphSupervisor::tryReady(std::string& missing) {
+bool GraphSupervisor::tryReady(std::string& missing, Duration waited) {
   const std::vector<std::string> without = session()->uninitialized();
   const int64_t mark = is_local_ ? 0 : readyValue();
-  const bool is_own = mark == runNumber() || (!options_.is_chief && options_.log_dir.empty());
-  if (without.empty() && mark != 0 && is_own) return true;
+  const bool is_there = without.empty() && isOwn(mark);
+  if (is_there && mark > 0) return true;
   if (options_.is_chief) {
     initialiseModel();
     return true;
   }
-  missing = without.empty()
-                ? "waiting for " + options_.chief + " to mark the model as ready"
-                : fmt::format("waiting for {} to initialise {}", options_.chief, listed(without));
-  if (mark != 0 && !is_own)
+  // A client that has just started may be earlier than the chief of the next run.
+  const bool is_finished = is_there && mark < 0;
+  if (is_finished && (was_ready_ || waited >= std::min<Duration>(options_.wait_max, kNextRunMax))) {
+    noteFinished();
+    return true;
+  }
+  if (is_finished)
+    missing = "the run is finished: waiting for " + options_.chief + " to begin another";
+  else if (without.empty())
+    missing = "waiting for " + options_.chief + " to mark the model as ready";
+  else
+    missing = fmt::format("waiting for {} to initialise {}", options_.chief, listed(without));
+  if (mark != 0 && !isOwn(mark))
     missing += "; the tasks have the model of another log_dir than " + options_.log_dir.string();
   return false;
+}
+
+void GraphSupervisor::noteFinished() {
+  if (!shouldStop())
+    log::info("event=run_finished task={} by={} log_dir={}", options_.task, options_.chief,
+              options_.log_dir.string());
+  requestStop();
+}
+
+// The chief's stop() makes steps of others fail: those that wait, and later ones.
+bool GraphSupervisor::isFinished(const Error& error) {
+  const bool may_be = error.code() == ErrorCode::kOutOfRange ||
+                      error.code() == ErrorCode::kUnavailable ||
+                      error.code() == ErrorCode::kDeadline;
+  if (options_.is_chief || is_local_ || !may_be) return false;
+  try {
+    const int64_t mark = readyValue();
+    if (mark >= 0 || !isOwn(mark)) return false;
+  } catch (const Error&) {  // a lost task: recover() looks again
+    return false;
+  }
+  noteFinished();
+  return true;
 }
 
 void GraphSupervisor::initialiseModel() {
@@ -206,6 +248,7 @@ std::optional<GraphSupervisor::Values> GraphSupervisor::run(std::span<const engi
   try {
     values = session()->run(feeds, fetches, targets);
   } catch (const Error& error) {
+    if (isFinished(error)) return std::nullopt;
     if (!isLost(error)) throw;
     if (stop_requested_) return std::nullopt;
     if (++losses_ > kLossesMax) throw;
@@ -226,7 +269,7 @@ int64_t GraphSupervisor::globalStep() {
     try {
       return session()->run({}, fetches)[0].as<int64_t>()[0];
     } catch (const Error& error) {
-      if (!isLost(error) || ++losses_ > kLossesMax) throw;
+      if ((!isFinished(error) && !isLost(error)) || ++losses_ > kLossesMax) throw;
       log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
     }
     recover();
@@ -294,7 +337,8 @@ void GraphSupervisor::save() {
                         path.string());
 }
 
-// The next run of the log_dir begins with the checkpoint.
+// The next run of the log_dir begins with the checkpoint. The mark comes before the end of the
+// waits: a client whose wait ends looks at it.
 void GraphSupervisor::stop() {
   requestStop();
   if (!options_.is_chief) return;
@@ -302,13 +346,21 @@ void GraphSupervisor::stop() {
   const std::vector<std::string> fetches = {options_.saver.global_step};
   const int64_t step = session()->run({}, fetches)[0].as<int64_t>()[0];
   if (step != saved_step_) save();
-  setReady(0);
+  setReady(-runNumber());
+  finishReplicas();
   if (events_ == nullptr) return;
   events_->addSession(static_cast<uint64_t>(step), summary::SessionStatus::kStop);
   const summary::EventWriterStatus status = events_->finish();
   events_.reset();
   if (!status.degraded.empty())
     throw Error(ErrorCode::kCannotWrite, "the event file: " + status.degraded);
+}
+
+void GraphSupervisor::finishReplicas() {
+  std::vector<std::string> targets;
+  for (const graph::Node& node : graph_->nodes())
+    if (node.op == kFinishOp) targets.push_back(node.name);
+  if (!targets.empty()) session()->run({}, {}, targets);
 }
 
 // With the lock, so that no save begins between the check and the abort.

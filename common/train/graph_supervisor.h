@@ -24,7 +24,8 @@
 namespace dtf::train {
 
 // The variable on the global step's task that tells other clients that the model is ready: a number
-// of the run, or 0. It belongs to no graph of the program, so no checkpoint has it.
+// of the run, its negative when the run is finished, or 0. It belongs to no graph of the program,
+// so no checkpoint has it.
 inline constexpr char kReadyVariable[] = "supervisor/ready";
 
 struct GraphSupervisorOptions {
@@ -43,7 +44,9 @@ struct GraphSupervisorOptions {
 
 // The chief restores the newest checkpoint of log_dir/checkpoints, or initialises, then marks the
 // model as ready; others wait for the mark. A chief that finds the mark of its own log_dir, and a
-// value of each variable, goes on with them: it was started again, or only a worker was lost.
+// value of each variable, goes on with them: it was started again, or only a worker was lost. Its
+// stop() marks the run as finished and ends the waits of synchronous replicas: the others then have
+// a stop requested, also by prepare().
 // //
 // Owns: the session, a small session for the mark, the event file.
 // Borrows: `file_system`.
@@ -64,7 +67,8 @@ class GraphSupervisor {
   void prepare(const graph::Graph& graph, Open open, bool is_local);
 
   // Returns nullopt if a task was lost, or has no variables: the session is another one then, and
-  // the global step may be an earlier one. Also when a stop was requested and ended the step.
+  // the global step may be an earlier one. Also when a stop was requested and ended the step, and
+  // when the chief has ended the run, which requests a stop.
   std::optional<std::vector<Tensor>> run(std::span<const engine::Feed> feeds,
                                          std::span<const std::string> fetches,
                                          std::span<const std::string> targets);
@@ -98,7 +102,11 @@ class GraphSupervisor {
   int64_t runNumber() const;
   void recover();
   void openSessions();
-  bool tryReady(std::string& missing);
+  bool tryReady(std::string& missing, Duration waited);
+  bool isOwn(int64_t mark) const;
+  bool isFinished(const Error& error);
+  void noteFinished();
+  void finishReplicas();
   void initialiseModel();
   void setReady(int64_t value);
   int64_t readyValue();
@@ -117,6 +125,7 @@ class GraphSupervisor {
   std::optional<graph::Graph> graph_;
   Open open_;
   bool is_local_ = false;
+  bool was_ready_ = false;  // prepare() has returned
   std::shared_ptr<engine::Session> ready_session_;
   std::unique_ptr<summary::EventWriter> events_;  // of the chief
   TimePoint saved_at_{}, summarised_at_{};

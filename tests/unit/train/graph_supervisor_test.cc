@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <utility>
 
 #include "common/engine/local_tasks.h"
@@ -48,6 +49,20 @@ class WatchedDisk final : public FileSystem {
   const std::function<void()> at_create_;
 };
 
+// The graph of one of two synchronous replicas.
+struct Replica {
+  explicit Replica(int64_t rank) {
+    graph::Builder b(graph);
+    const graph::Output w = b.variable("w", Shape{3}, "ones");
+    const auto made =
+        optimizer::minimize(graph, b.sum(b.mul(w, w)), optimizer::decodeOptimizer("adam"),
+                            {.replicas = optimizer::SyncReplicas{2, 2, rank}});
+    train = {graph.node(made.train.node).name};
+  }
+  graph::Graph graph{graph::standardOps()};
+  std::vector<std::string> train;
+};
+
 class GraphSupervisorTest : public ::testing::Test {
  protected:
   GraphSupervisorTest() {
@@ -73,8 +88,8 @@ class GraphSupervisorTest : public ::testing::Test {
           graph, std::make_unique<engine::LocalTasks>(process_, std::chrono::seconds(60)));
     };
   }
-  void step(GraphSupervisor& supervisor) {
-    const std::vector<std::string> fetches = train_;
+  void step(GraphSupervisor& supervisor) { step(supervisor, train_); }
+  static void step(GraphSupervisor& supervisor, const std::vector<std::string>& fetches) {
     ASSERT_TRUE(supervisor.run({}, fetches, {}));
   }
 
@@ -179,6 +194,50 @@ TEST_F(GraphSupervisorTest, AnAbortLetsASaveEnd) {
   const int before = std::exchange(aborts, 0);
   chief.stop();
   EXPECT_GE(aborts, before);
+}
+
+// The end of the chief is the end of the run, for clients that wait and for those that come later.
+TEST_F(GraphSupervisorTest, TheChiefsStopEndsTheRunOfAll) {
+  const Replica first(0), second(1);
+  GraphSupervisor chief(disk_, options(true)), other(disk_, options(false));
+  chief.prepare(first.graph, open(), false);
+  other.prepare(second.graph, open(), false);
+  auto waits = std::async(std::launch::async, [&] { return other.run({}, second.train, {}); });
+  chief.stop();
+  EXPECT_FALSE(waits.get().has_value());
+  EXPECT_TRUE(other.shouldStop());
+
+  GraphSupervisor late(disk_, options(false));
+  late.prepare(second.graph, open(), false);
+  EXPECT_TRUE(late.shouldStop());
+  EXPECT_EQ(late.globalStep(), 0);
+
+  GraphSupervisorOptions anywhere = options(false);
+  anywhere.log_dir.clear();
+  GraphSupervisor without_log_dir(disk_, anywhere);
+  without_log_dir.prepare(second.graph, open(), false);
+  EXPECT_TRUE(without_log_dir.shouldStop());
+}
+
+TEST_F(GraphSupervisorTest, AnotherRunOfTheLogDirBeginsAnew) {
+  const Replica first(0), second(1);
+  {
+    GraphSupervisor chief(disk_, options(true));
+    chief.prepare(first.graph, open(), false);
+    chief.stop();
+  }
+  GraphSupervisorOptions patient = options(false);
+  patient.wait_max = std::chrono::seconds(60);
+  GraphSupervisor early(disk_, patient), chief(disk_, options(true));
+  auto prepared =
+      std::async(std::launch::async, [&] { early.prepare(second.graph, open(), false); });
+  chief.prepare(first.graph, open(), false);
+  prepared.get();
+  EXPECT_FALSE(early.shouldStop()) << "it waits for the chief of the next run";
+  auto waits = std::async(std::launch::async, [&] { return early.run({}, second.train, {}); });
+  step(chief, first.train);
+  EXPECT_TRUE(waits.get().has_value());
+  EXPECT_EQ(chief.globalStep(), 1);
 }
 
 TEST_F(GraphSupervisorTest, ASummaryIsAScalar) {
