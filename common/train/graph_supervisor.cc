@@ -55,7 +55,9 @@ GraphSupervisor::~GraphSupervisor() = default;
 
 std::shared_ptr<Session> GraphSupervisor::session() const {
   MutexLock lock(mutex_);
-  DTF_CHECK_MSG(session_ != nullptr, "prepare() comes first");
+  if (session_ == nullptr)
+    throw Error(ErrorCode::kUsage,
+                "prepare the supervisor first: " + options_.task + " has no session yet");
   return session_;
 }
 
@@ -337,11 +339,11 @@ void GraphSupervisor::save() {
                         path.string());
 }
 
-// The next run of the log_dir begins with the checkpoint. The mark comes before the end of the
-// waits: a client whose wait ends looks at it.
+// Without prepare() there is nothing to save. The next run of the log_dir begins with the
+// checkpoint. The mark comes before the end of the waits: a client whose wait ends looks at it.
 void GraphSupervisor::stop() {
   requestStop();
-  if (!options_.is_chief) return;
+  if (!options_.is_chief || !was_ready_) return;
   const Saving saving(*this);
   const std::vector<std::string> fetches = {options_.saver.global_step};
   const int64_t step = session()->run({}, fetches)[0].as<int64_t>()[0];

@@ -77,7 +77,7 @@ dtf_code dtf_supervisor_prepare(dtf_supervisor* supervisor, const dtf_graph* gra
                                 const char* const* targets, size_t count,
                                 const dtf_session_options* options);
 /* Returns the session, which the supervisor owns; valid until a step is `recovered`. NULL before
- * dtf_supervisor_prepare(). */
+ * dtf_supervisor_prepare(), without which steps and saves return DTF_USAGE. */
 dtf_session* dtf_supervisor_session(dtf_supervisor* supervisor);
 
 /* Runs a step, as dtf_session_run(); the chief then saves and writes summaries when they are due.

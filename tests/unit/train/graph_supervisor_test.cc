@@ -262,5 +262,16 @@ TEST_F(GraphSupervisorTest, MistakesAreNamed) {
               HasSubstr("no counter 'steps'"));
 }
 
+TEST_F(GraphSupervisorTest, PrepareComesFirst) {
+  GraphSupervisor chief(disk_, options(true));
+  const std::vector<std::string> fetches = train_;
+  const auto first = HasSubstr("prepare the supervisor first");
+  EXPECT_THAT(errorText([&] { chief.run({}, fetches, {}); }), first);
+  EXPECT_THAT(errorText([&] { chief.globalStep(); }), first);
+  EXPECT_THAT(errorText([&] { chief.save(); }), first);
+  chief.stop();
+  EXPECT_TRUE(chief.shouldStop());
+}
+
 }  // namespace
 }  // namespace dtf::train
