@@ -162,10 +162,23 @@ void GraphSupervisor::giveUp(const std::string& missing) const {
                                                 toSeconds(options_.wait_max), missing));
 }
 
+// Ends with a request to stop.
 void GraphSupervisor::pause(TimePoint until) {
   MutexLock lock(pause_mutex_);
-  while (clock_.now() < until && paused_.waitUntil(pause_mutex_, until)) {
+  while (!stop_requested_ && clock_.now() < until) paused_.waitUntil(pause_mutex_, until);
+}
+
+// The first loss is recovered at once; then whatever causes them needs time.
+void GraphSupervisor::pauseAfterLosses() {
+  if (losses_ > 1) pause(clock_.now() + options_.poll_every);
+}
+
+void GraphSupervisor::requestStop() {
+  {
+    MutexLock lock(pause_mutex_);  // no pause begins between the store and the call
+    stop_requested_ = true;
   }
+  paused_.notifyAll();
 }
 
 // The variables come first: the chief sets the mark to 0 before it sets any of them, so a mark that
@@ -247,16 +260,18 @@ std::optional<GraphSupervisor::Values> GraphSupervisor::run(std::span<const engi
                                                             std::span<const std::string> fetches,
                                                             std::span<const std::string> targets) {
   std::optional<Values> values;
+  step_aborted_ = false;
   try {
     values = session()->run(feeds, fetches, targets);
   } catch (const Error& error) {
     if (isFinished(error)) return std::nullopt;
     if (!isLost(error)) throw;
-    if (stop_requested_) return std::nullopt;
-    if (++losses_ > kLossesMax) throw;
+    if (step_aborted_.exchange(false)) return std::nullopt;
+    if (stop_requested_ || ++losses_ > kLossesMax) throw;
     log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
   }
   if (!values) {
+    pauseAfterLosses();
     recover();
     return std::nullopt;
   }
@@ -271,9 +286,11 @@ int64_t GraphSupervisor::globalStep() {
     try {
       return session()->run({}, fetches)[0].as<int64_t>()[0];
     } catch (const Error& error) {
-      if ((!isFinished(error) && !isLost(error)) || ++losses_ > kLossesMax) throw;
+      const bool may_go_on = isFinished(error) || (isLost(error) && !stop_requested_);
+      if (!may_go_on || ++losses_ > kLossesMax) throw;
       log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
     }
+    pauseAfterLosses();
     recover();
   }
 }
@@ -369,6 +386,7 @@ void GraphSupervisor::finishReplicas() {
 bool GraphSupervisor::abortStep(const std::string& why) {
   MutexLock lock(mutex_);
   if (saving_ > 0) return false;
+  step_aborted_ = true;
   if (session_ != nullptr)
     session_->abort(Error(ErrorCode::kUnavailable, options_.task + " ends its step: " + why));
   return true;

@@ -67,8 +67,8 @@ class GraphSupervisor {
   void prepare(const graph::Graph& graph, Open open, bool is_local);
 
   // Returns nullopt if a task was lost, or has no variables: the session is another one then, and
-  // the global step may be an earlier one. Also when a stop was requested and ended the step, and
-  // when the chief has ended the run, which requests a stop.
+  // the global step may be an earlier one. Also when abortStep() ended the step, and when the
+  // chief has ended the run, which requests a stop. After a stop request a loss is an error.
   std::optional<std::vector<Tensor>> run(std::span<const engine::Feed> feeds,
                                          std::span<const std::string> fetches,
                                          std::span<const std::string> targets);
@@ -76,7 +76,7 @@ class GraphSupervisor {
   void save();
   void stop();
 
-  void requestStop() { stop_requested_ = true; }
+  void requestStop();  // also ends a wait for other tasks
   bool shouldStop() const { return stop_requested_; }
   // Aborts a running step. Returns false, and aborts nothing, while a checkpoint is saved or stop()
   // ends the run: try again later.
@@ -113,6 +113,7 @@ class GraphSupervisor {
   bool isLost(const Error& error);
   [[noreturn]] void giveUp(const std::string& missing) const;
   void pause(TimePoint until);
+  void pauseAfterLosses();
   void afterStep(std::span<const std::string> fetches, const Values& values);
   void summarise(std::span<const std::string> fetches, const Values& values);
   void saveOnTime();
@@ -132,6 +133,7 @@ class GraphSupervisor {
   int64_t saved_step_ = -1, summarised_step_ = -1;
   int losses_ = 0;  // since the last step without an error
   std::atomic<bool> stop_requested_ = false;
+  std::atomic<bool> step_aborted_ = false;  // since run() began its step
   mutable Mutex mutex_;
   std::shared_ptr<engine::Session> session_ DTF_GUARDED_BY(mutex_);  // shared with abortStep()
   int saving_ DTF_GUARDED_BY(mutex_) = 0;                            // stop() saves within

@@ -85,7 +85,8 @@ dtf_session* dtf_supervisor_session(dtf_supervisor* supervisor);
  * as by dtf_supervisor_prepare(), and `recovered` becomes 1: there are no values, all `values` are
  * NULL, and the global step may be an earlier one. Repeat the step, from the global step on. If a
  * step of another client fails because the chief has ended the run, it is `recovered`, too, and
- * dtf_supervisor_should_stop() is 1. */
+ * dtf_supervisor_should_stop() is 1. A task that is lost after a request to stop is an error:
+ * DTF_UNAVAILABLE. */
 dtf_code dtf_supervisor_run(dtf_supervisor* supervisor, const dtf_feed* feeds, size_t feed_count,
                             const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                             const char* const* targets, size_t target_count, int* recovered);

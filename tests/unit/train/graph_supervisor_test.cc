@@ -240,6 +240,32 @@ TEST_F(GraphSupervisorTest, AnotherRunOfTheLogDirBeginsAnew) {
   EXPECT_EQ(chief.globalStep(), 1);
 }
 
+// After a stop request nothing is recovered, so a loop until there are values must not go on.
+TEST_F(GraphSupervisorTest, ALossAfterAStopRequestIsAnError) {
+  const Replica first(0);
+  GraphSupervisor chief(disk_, options(true));
+  chief.prepare(first.graph, open(), false);
+  auto waits = std::async(std::launch::async, [&] { return chief.run({}, first.train, {}); });
+  while (waits.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
+    chief.abortStep("a test");
+  EXPECT_FALSE(waits.get().has_value()) << "its step was aborted";
+  chief.requestStop();
+  open()(graph_)->reset("");
+  EXPECT_THAT(errorText([&] { chief.run({}, first.train, {}); }), HasSubstr("has no value"));
+  EXPECT_THAT(errorText([&] { chief.globalStep(); }), HasSubstr("has no value"));
+}
+
+TEST_F(GraphSupervisorTest, AStopRequestEndsAWait) {
+  GraphSupervisorOptions slow = options(false);
+  slow.wait_max = slow.poll_every = std::chrono::minutes(10);
+  GraphSupervisor other(disk_, slow);
+  auto waits = std::async(std::launch::async, [&] {
+    return errorText([&] { other.prepare(graph_, open(), false); });
+  });
+  other.requestStop();
+  EXPECT_THAT(waits.get(), HasSubstr("was asked to stop while it waited"));
+}
+
 TEST_F(GraphSupervisorTest, ASummaryIsAScalar) {
   GraphSupervisorOptions summarised = options(true);
   summarised.summarize_every = Duration(0);
