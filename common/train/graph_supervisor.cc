@@ -16,8 +16,11 @@ using engine::Session;
 
 // Losses one after another, without a step between them: the cause is not a task that returns.
 constexpr int kLossesMax = 20;
-// The op that ends the waits of synchronous replicas.
+// The ops of synchronous replicas that end the waits, and take a step.
 constexpr char kFinishOp[] = "SyncReplicasFinish";
+constexpr char kTakeOp[] = "ApplyAccumulated";
+// A step that is half taken at so many looks stays so.
+constexpr int kHalfLooksMax = 3;
 // A task that waits logs at most this often.
 constexpr auto kLogEvery = std::chrono::seconds(10);
 // A client that starts at a finished run waits so long for the chief of the next one.
@@ -187,7 +190,15 @@ bool GraphSupervisor::tryReady(std::string& missing, Duration waited) {
   const std::vector<std::string> without = session()->uninitialized();
   const int64_t mark = is_local_ ? 0 : readyValue();
   const bool is_there = without.empty() && isOwn(mark);
-  if (is_there && mark > 0) return true;
+  if (is_there && mark > 0) {
+    if (!options_.is_chief || isWhole()) return true;
+    // Another client may be about to complete it.
+    missing = fmt::format("waiting for all variables to take step {}", half_step_);
+    if (++half_looks_ < kHalfLooksMax && waited + options_.poll_every < options_.wait_max)
+      return false;
+    log::warning("event=step_incomplete task={} step={} next=\"the last checkpoint\"",
+                 options_.task, half_step_);
+  }
   if (options_.is_chief) {
     initialiseModel();
     return true;
@@ -207,6 +218,30 @@ bool GraphSupervisor::tryReady(std::string& missing, Duration waited) {
   if (mark != 0 && !isOwn(mark))
     missing += "; the tasks have the model of another log_dir than " + options_.log_dir.string();
   return false;
+}
+
+// The global step counts first, then each variable takes the step. While clients train, the values
+// differ in passing, but a variable that stays behind stops the global step.
+bool GraphSupervisor::isWhole() {
+  std::vector<std::string> fetches = {options_.saver.global_step};
+  for (const graph::Node& node : graph_->nodes()) {
+    if (node.op != kTakeOp) continue;
+    DTF_CHECK_MSG(node.inputs.size() >= 3, node.name);
+    const graph::Node& decider = graph_->node(node.inputs.back().node);
+    if (decider.op == graph::kArriveOp &&
+        graph_->node(decider.inputs.at(0).node).name == options_.saver.global_step)
+      fetches.push_back(graph_->node(node.inputs[node.inputs.size() - 2].node).name);
+  }
+  if (fetches.size() == 1) return true;
+  const Values values = session()->run({}, fetches);
+  const int64_t step = values[0].as<int64_t>()[0];
+  const bool is_even = std::all_of(values.begin(), values.end(), [&](const Tensor& version) {
+    return version.as<int64_t>()[0] == step;
+  });
+  const bool has_moved = half_looks_ > 0 && step != half_step_;
+  half_step_ = step;
+  if (is_even || has_moved) half_looks_ = 0;
+  return is_even || has_moved;
 }
 
 void GraphSupervisor::noteFinished() {
@@ -233,6 +268,7 @@ bool GraphSupervisor::isFinished(const Error& error) {
 }
 
 void GraphSupervisor::initialiseModel() {
+  half_looks_ = 0;
   setReady(0);
   const std::shared_ptr<Session> of = session();
   if (saver_.latest(checkpoints())) {

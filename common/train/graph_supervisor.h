@@ -44,7 +44,8 @@ struct GraphSupervisorOptions {
 
 // The chief restores the newest checkpoint of log_dir/checkpoints, or initialises, then marks the
 // model as ready; others wait for the mark. A chief that finds the mark of its own log_dir, and a
-// value of each variable, goes on with them: it was started again, or only a worker was lost. Its
+// value of each variable, goes on with them: it was started again, or only a worker was lost. It
+// restores if a step of synchronous replicas stays half taken, which nothing else mends. Its
 // stop() marks the run as finished and ends the waits of synchronous replicas: the others then have
 // a stop requested, also by prepare().
 // //
@@ -104,6 +105,7 @@ class GraphSupervisor {
   void openSessions();
   bool tryReady(std::string& missing, Duration waited);
   bool isOwn(int64_t mark) const;
+  bool isWhole();
   bool isFinished(const Error& error);
   void noteFinished();
   void finishReplicas();
@@ -131,6 +133,8 @@ class GraphSupervisor {
   std::unique_ptr<summary::EventWriter> events_;  // of the chief
   TimePoint saved_at_{}, summarised_at_{};
   int64_t saved_step_ = -1, summarised_step_ = -1;
+  int64_t half_step_ = -1;  // of the last look at the variables' versions
+  int half_looks_ = 0;      // that found a step half taken, one after another
   int losses_ = 0;  // since the last step without an error
   std::atomic<bool> stop_requested_ = false;
   std::atomic<bool> step_aborted_ = false;  // since run() began its step

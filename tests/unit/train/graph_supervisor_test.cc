@@ -49,14 +49,14 @@ class WatchedDisk final : public FileSystem {
   const std::function<void()> at_create_;
 };
 
-// The graph of one of two synchronous replicas.
+// The graph of one of some synchronous replicas.
 struct Replica {
-  explicit Replica(int64_t rank) {
+  explicit Replica(int64_t rank, int64_t replicas = 2) {
     graph::Builder b(graph);
     const graph::Output w = b.variable("w", Shape{3}, "ones");
     const auto made =
         optimizer::minimize(graph, b.sum(b.mul(w, w)), optimizer::decodeOptimizer("adam"),
-                            {.replicas = optimizer::SyncReplicas{2, 2, rank}});
+                            {.replicas = optimizer::SyncReplicas{replicas, replicas, rank}});
     train = {graph.node(made.train.node).name};
   }
   graph::Graph graph{graph::standardOps()};
@@ -264,6 +264,31 @@ TEST_F(GraphSupervisorTest, AStopRequestEndsAWait) {
   });
   other.requestStop();
   EXPECT_THAT(waits.get(), HasSubstr("was asked to stop while it waited"));
+}
+
+// As by a variable's task that lost its gradients: nobody can complete the step.
+TEST_F(GraphSupervisorTest, AStepThatStaysHalfTakenIsRestored) {
+  const Replica only(0, 1);
+  const auto spoil = [&] {
+    Tensor one(DType::kInt64, Shape());
+    one.as<int64_t>()[0] = 1;
+    open()(only.graph)->setVariable("w/sync_step", one);
+  };
+  GraphSupervisor chief(disk_, options(true));
+  chief.prepare(only.graph, open(), false);
+  step(chief, only.train);
+  chief.save();
+  step(chief, only.train);
+  spoil();
+  EXPECT_FALSE(chief.run({}, only.train, {}).has_value());
+  EXPECT_EQ(chief.globalStep(), 1) << "from the checkpoint";
+  step(chief, only.train);
+  spoil();
+  GraphSupervisor next(disk_, options(true));
+  next.prepare(only.graph, open(), false);
+  EXPECT_EQ(next.globalStep(), 1);
+  step(next, only.train);
+  EXPECT_EQ(next.globalStep(), 2);
 }
 
 TEST_F(GraphSupervisorTest, ASummaryIsAScalar) {
