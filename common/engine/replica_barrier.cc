@@ -221,6 +221,8 @@ void ReplicaBarrier::reset() {
             calls);
     step_ = -1;
     last_ = {};
+    // A gradient that was begun before belongs to the values before, also if the steps are equal.
+    tickets_.clear();
   }
   make(std::move(calls));
 }

@@ -130,6 +130,19 @@ TEST_F(ReplicaBarrierTest, SettingTheGlobalStepEndsTheWaits) {
   EXPECT_THAT(later.error, HasSubstr("was set"));
 }
 
+// A restore may set the step that a gradient was computed for, with other values of variables.
+TEST_F(ReplicaBarrierTest, SettingTheGlobalStepVoidsGradientsThatAreUnderWay) {
+  Got late, fresh;
+  const int64_t before = ticket(0);
+  set(0);
+  EXPECT_EQ(arrive(late, 0, before, {0}), 0u);
+  EXPECT_EQ(late.accepted, 0);
+  EXPECT_EQ(late.decision.at(0), -1);
+  const auto wait = arrive(fresh, 0, ticket(0), {0});
+  EXPECT_NE(wait, 0u);
+  barrier().cancel(wait);
+}
+
 TEST_F(ReplicaBarrierTest, VariablesOfAnotherCheckpointAreAnError) {
   set(7);
   Got before, beyond;
