@@ -40,10 +40,9 @@ GradientAccumulator::Ticket ReplicaBarrier::newTicket(int64_t rank) {
 }
 
 // Several gradients of a rank count if there are fewer replicas than gradients.
-int64_t ReplicaBarrier::shareOf(const Arrival& arrival) {
-  const int64_t wanted = arrival.replicas_to_aggregate, total = arrival.total_num_replicas;
+int64_t ReplicaBarrier::shareOf(int64_t rank, int64_t wanted, int64_t total) {
   if (wanted <= total) return 1;
-  return wanted / total + (arrival.rank < wanted % total ? 1 : 0);
+  return wanted / total + (rank < wanted % total ? 1 : 0);
 }
 
 // Whatever throws does so before anything here has changed.
@@ -65,7 +64,9 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
     } else {
       if (waiting_.size() >= kWaitsMax)
         throw Error(ErrorCode::kUnavailable, "too many steps wait at '" + name_ + "' already");
-      const int64_t missing = shareOf(arrival) - arrivedOf(arrival.rank);
+      const int64_t missing =
+          shareOf(arrival.rank, arrival.replicas_to_aggregate, arrival.total_num_replicas) -
+          arrivedOf(arrival.rank);
       const bool counts = missing > 0;
       const bool decides =
           std::cmp_greater_equal(arrived_.size() + (counts ? 1 : 0), arrival.replicas_to_aggregate);
@@ -228,10 +229,18 @@ void ReplicaBarrier::reset() {
 }
 
 std::string ReplicaBarrier::awaited() const {
+  constexpr int kNamedMax = 8;
   MutexLock lock(mutex_);
+  std::map<int64_t, int64_t> there;
+  for (const Known& known : arrived_) ++there[known.rank];
   std::string ranks;
-  for (const Known& known : arrived_)
-    ranks += (ranks.empty() ? ", of rank " : ", ") + std::to_string(known.rank);
+  int missing = 0;
+  for (int64_t rank = 0; rank < total_; ++rank) {
+    if (there[rank] >= shareOf(rank, replicas_to_aggregate_, total_)) continue;
+    if (++missing > kNamedMax) continue;
+    ranks += (ranks.empty() ? "; missing: rank " : ", ") + std::to_string(rank);
+  }
+  if (missing > kNamedMax) ranks += " and " + std::to_string(missing - kNamedMax) + " more";
   return "step " + std::to_string(step_) + " of '" + name_ + "' has " +
          std::to_string(arrived_.size()) + " of " + std::to_string(replicas_to_aggregate_) +
          " gradients" + ranks;

@@ -61,7 +61,8 @@ class ReplicaBarrier final : public Awaited {
   void cancel(Wait wait) override;
   void finish();
   void reset();
-  // Returns "step 7 has 2 of 3 gradients, of the ranks 0, 2".
+  // Returns "step 7 of 'global_step' has 1 of 3 gradients; missing: rank 0, 2"; beyond 8 ranks
+  // "and 9 more".
   std::string awaited() const;
 
  private:
@@ -87,7 +88,7 @@ class ReplicaBarrier final : public Awaited {
   FifoQueue::Outcome outcomeOf(const Decision& decision, const Arrival& arrival, bool is_in,
                                int64_t global_step) const;
   // Returns the number of gradients that the rank brings to a step.
-  static int64_t shareOf(const Arrival& arrival);
+  static int64_t shareOf(int64_t rank, int64_t wanted, int64_t total);
   void wantSameReplicas(const Arrival& arrival) const DTF_REQUIRES(mutex_);
   // Forgets arrivals of another step than the current one.
   void follow(const Variable& global_step);

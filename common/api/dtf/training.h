@@ -29,8 +29,8 @@ typedef struct dtf_sync_replicas_options {
  * the same step, 1 if the mean contains this gradient, 0 if it was late, or if another gradient of
  * this rank had come before; then it has changed nothing. `finish`: a node to run at the end: steps
  * that wait, and later ones, return DTF_OUT_OF_RANGE, until the global step is set or initialised.
- * A wait ends at the session's step_seconds, with the missing ranks in the message. The outputs may
- * be NULL.
+ * A wait ends at the session's step_seconds, with the missing ranks, at most 8, in the message. The
+ * outputs may be NULL.
  *
  * A client that dies leaves its gradient whole or not at all; one that returns with its rank goes
  * on with the current step. DTF_BAD_CONFIG: as dtf_graph_minimize(), or for options out of range.

@@ -13,6 +13,7 @@ namespace {
 
 using graph::testing::errorText;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class ReplicaBarrierTest : public ::testing::Test {
@@ -58,7 +59,7 @@ TEST_F(ReplicaBarrierTest, DecidesInTheOrderOfTheRanks) {
   EXPECT_NE(arrive(two, 2, second, {0, 0}), 0u);
   EXPECT_FALSE(two.is_there);
   EXPECT_THAT(barrier().awaited(),
-              HasSubstr("step 0 of 'global_step' has 1 of 2 gradients, of rank 2"));
+              HasSubstr("step 0 of 'global_step' has 1 of 2 gradients; missing: rank 0, 1"));
   EXPECT_EQ(arrive(one, 1, first, {0, 0}), 0u);
   for (const Got* const got : {&one, &two}) {
     EXPECT_THAT(got->decision, ElementsAre(0, first, second));
@@ -131,6 +132,17 @@ TEST_F(ReplicaBarrierTest, SettingTheGlobalStepEndsTheWaits) {
 }
 
 // A restore may set the step that a gradient was computed for, with other values of variables.
+TEST_F(ReplicaBarrierTest, NamesAtMostEightMissingRanks) {
+  Got first, many;
+  arrive(first, 0, ticket(0), {0}, 3, 2);
+  EXPECT_THAT(barrier().awaited(), EndsWith("1 of 3 gradients; missing: rank 0, 1"));
+  set(0);
+  const auto wait = arrive(many, 3, ticket(3), {0}, 20, 20);
+  EXPECT_THAT(barrier().awaited(),
+              EndsWith("1 of 20 gradients; missing: rank 0, 1, 2, 4, 5, 6, 7, 8 and 11 more"));
+  barrier().cancel(wait);
+}
+
 TEST_F(ReplicaBarrierTest, SettingTheGlobalStepVoidsGradientsThatAreUnderWay) {
   Got late, fresh;
   const int64_t before = ticket(0);
