@@ -81,6 +81,7 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
       if (missing > 1) {  // the rank has more to bring before it waits; there is nothing to take
         calls.push_back({std::move(done), outcomeOf(Decision{}, arrival, true, step)});
       } else {
+        endWaits(arrival.rank, calls);
         wait = ++last_wait_;
         Waiting waiting{arrival, std::move(done)};
         waiting.arrival.local_steps = {};
@@ -191,6 +192,21 @@ void ReplicaBarrier::failAll(const Error& cause, std::vector<Call>& calls) {
   for (auto& [wait, waiting] : waiting_) calls.push_back({std::move(waiting.done), cause});
   waiting_.clear();
   arrived_.clear();
+}
+
+// A step of a client that returned; the one before may be of a client that is lost unnoticed.
+void ReplicaBarrier::endWaits(int64_t rank, std::vector<Call>& calls) {
+  for (auto each = waiting_.begin(); each != waiting_.end();) {
+    if (each->second.arrival.rank != rank) {
+      ++each;
+      continue;
+    }
+    calls.push_back({std::move(each->second.done),
+                     Error(ErrorCode::kUnavailable,
+                           "another client of rank " + std::to_string(rank) + " waits at '" +
+                               name_ + "' now: give each client a rank of its own")});
+    each = waiting_.erase(each);
+  }
 }
 
 void ReplicaBarrier::cancel(Wait wait) {

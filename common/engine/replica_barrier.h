@@ -31,8 +31,8 @@ class Variable;
 // Threads: arrive() in the thread of the variable's device; the rest is thread-safe. Callbacks run
 // once, in any thread, without a lock.
 // Blocks: never.
-// Errors: by callback: kOutOfRange after finish(), kUnavailable after reset(), and if the local
-// steps fit neither the current step nor the last; kBadConfig if its numbers of replicas differ
+// Errors: by callback: kOutOfRange after finish(), kUnavailable after reset(), when the rank arrives
+// again, and if the local steps fit neither the current step nor the last; kBadConfig if its numbers of replicas differ
 // from what the clients before have.
 class ReplicaBarrier final : public Awaited {
  public:
@@ -97,6 +97,7 @@ class ReplicaBarrier final : public Awaited {
   int64_t arrivedOf(int64_t rank) const DTF_REQUIRES(mutex_);
   static void count(Variable& global_step, int64_t step);
   void decide(int64_t step, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
+  void endWaits(int64_t rank, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
   void failAll(const Error& cause, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
 
   const std::string name_;

@@ -213,6 +213,19 @@ TEST_P(SyncReplicasSuite, FinishEndsEachWaitAndInitialisingBeginsAnew) {
   again.get();
 }
 
+// A gradient counts once, also for a client that makes up its decision.
+TEST_P(SyncReplicasSuite, ADecisionThatRepeatsAGradientIsRefused) {
+  const auto a = client(0, 2, 2);
+  a->session().initialize(1);
+  Tensor decision(DType::kInt64, Shape{3});
+  decision.as<int64_t>()[0] = 0;
+  decision.as<int64_t>()[1] = decision.as<int64_t>()[2] = 5;
+  const std::vector<Feed> feeds = {{"GradientDescent/arrive", &decision}};
+  const std::vector<std::string> targets = {"GradientDescent/update_v0"};
+  EXPECT_THAT(errorText([&] { a->session().run(feeds, {}, targets); }),
+              HasSubstr("has the gradient 5 twice"));
+}
+
 TEST_P(SyncReplicasSuite, ClientsOfOtherNumbersAreRefused) {
   const auto a = client(0, 2, 2);
   const auto b = client(1, 3, 3);

@@ -100,6 +100,16 @@ TEST_F(ReplicaBarrierTest, ARankCountsOnce) {
   EXPECT_EQ(other.accepted, 1);
 }
 
+TEST_F(ReplicaBarrierTest, AnArrivalEndsTheOlderWaitOfItsRank) {
+  Got older, newer;
+  arrive(older, 0, ticket(0), {0});
+  const auto wait = arrive(newer, 0, ticket(0), {0});
+  EXPECT_NE(wait, 0u);
+  EXPECT_THAT(older.error, HasSubstr("another client of rank 0 waits at 'global_step' now"));
+  EXPECT_FALSE(newer.is_there);
+  barrier().cancel(wait);
+}
+
 // Another client with the rank has begun a step.
 TEST_F(ReplicaBarrierTest, AnOlderTicketOfTheRankIsVoid) {
   Got zombie;
