@@ -31,9 +31,9 @@ class Variable;
 // Threads: arrive() in the thread of the variable's device; the rest is thread-safe. Callbacks run
 // once, in any thread, without a lock.
 // Blocks: never.
-// Errors: by callback: kOutOfRange after finish(), kUnavailable after reset(), when the rank arrives
-// again, and if the local steps fit neither the current step nor the last; kBadConfig if its numbers of replicas differ
-// from what the clients before have.
+// Errors: by callback: kOutOfRange after finish(), kUnavailable after reset(), when the rank
+// arrives again, and if the local steps fit neither the current step nor the last; kBadConfig if
+// its numbers of replicas differ from what the clients before have.
 class ReplicaBarrier final : public Awaited {
  public:
   struct Arrival {

@@ -64,10 +64,13 @@ std::shared_ptr<Session> GraphSupervisor::session() const {
   return session_;
 }
 
-// Any text of the folder is the same for all clients of a run, on whichever host they are.
+// Any text of the folder is the same for all clients of a run, on whichever host they are; "run/"
+// is "run".
 int64_t GraphSupervisor::runNumber() const {
+  std::filesystem::path folder = options_.log_dir.lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
   uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : options_.log_dir.lexically_normal().string())
+  for (const char byte : folder.string())
     hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
   return static_cast<int64_t>(hash >> 2) + 1;
 }

@@ -135,7 +135,7 @@ class GraphSupervisor {
   int64_t saved_step_ = -1, summarised_step_ = -1;
   int64_t half_step_ = -1;  // of the last look at the variables' versions
   int half_looks_ = 0;      // that found a step half taken, one after another
-  int losses_ = 0;  // since the last step without an error
+  int losses_ = 0;          // since the last step without an error
   std::atomic<bool> stop_requested_ = false;
   std::atomic<bool> step_aborted_ = false;  // since run() began its step
   mutable Mutex mutex_;

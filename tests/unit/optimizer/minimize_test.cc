@@ -116,7 +116,9 @@ TEST_F(MinimizeTest, ReplicasShareTheirCounterWithNoOtherLoss) {
 TEST_F(MinimizeTest, ReplicasRefuseACounterThatIsUsed) {
   const Output other = b_.sum(b_.variable("other", Shape{2}, "ones"));
   minimize(graph_, other, decodeOptimizer("adam"), {});
-  EXPECT_THAT(errorText([&] { minimized("adam", {.replicas = SyncReplicas{2, 2, 0}}); }),
+  EXPECT_THAT(errorText([&] {
+                minimized("adam", {.replicas = SyncReplicas{2, 2, 0}});
+              }),
               HasSubstr("synchronous replicas share it with none"));
   EXPECT_EQ(graph_.find("w/sync_step"), nullptr) << "nothing was added";
 }

@@ -278,8 +278,8 @@ TEST_F(GraphSaverTest, TheGlobalStepIsRestoredLast) {
   const auto process = std::make_shared<engine::LocalProcess>(std::vector{
       engine::SessionDevice{graph::fullDevice({JobKind::kWorker, 0}), &device_, &kernels_}});
   std::vector<std::string> set;
-  engine::Session session(graph_, std::make_unique<NotedTasks>(
-                                      std::make_unique<engine::LocalTasks>(process), set));
+  engine::Session session(
+      graph_, std::make_unique<NotedTasks>(std::make_unique<engine::LocalTasks>(process), set));
   session.initialize(1);
   saver_.save(session, kFolder);
   saver_.restore(session, kFolder);

@@ -148,6 +148,16 @@ TEST_F(GraphSupervisorTest, AModelOfAnotherLogDirIsNotReady) {
   EXPECT_EQ(second.globalStep(), 0) << "a run of its own";
 }
 
+TEST_F(GraphSupervisorTest, ALogDirEndsWithASlashOrNot) {
+  GraphSupervisor chief(disk_, options(true));
+  chief.prepare(graph_, open(), false);
+  GraphSupervisorOptions slash = options(false);
+  slash.log_dir = "/run/";
+  GraphSupervisor other(disk_, slash);
+  other.prepare(graph_, open(), false);
+  step(other);
+}
+
 // The chief alone was started again: no step is lost.
 TEST_F(GraphSupervisorTest, AChiefThatReturnsTakesTheModelAsItIs) {
   GraphSupervisor first(disk_, options(true));
@@ -259,9 +269,8 @@ TEST_F(GraphSupervisorTest, AStopRequestEndsAWait) {
   GraphSupervisorOptions slow = options(false);
   slow.wait_max = slow.poll_every = std::chrono::minutes(10);
   GraphSupervisor other(disk_, slow);
-  auto waits = std::async(std::launch::async, [&] {
-    return errorText([&] { other.prepare(graph_, open(), false); });
-  });
+  auto waits = std::async(std::launch::async,
+                          [&] { return errorText([&] { other.prepare(graph_, open(), false); }); });
   other.requestStop();
   EXPECT_THAT(waits.get(), HasSubstr("was asked to stop while it waited"));
 }
