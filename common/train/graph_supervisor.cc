@@ -92,9 +92,9 @@ void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_loca
   recover();
   was_ready_ = true;
   losses_ = 0;
-  saved_at_ = summarised_at_ = clock_.now();
+  last_.saved_at = last_.summarised_at = clock_.now();
   const int64_t step = globalStep();
-  summarised_step_ = step;
+  last_.summarised_step = step;
   if (!options_.is_chief || !options_.summarize_every) return;
   events_ = std::make_unique<summary::EventWriter>(file_system_, options_.log_dir);
   events_->addSession(static_cast<uint64_t>(step), summary::SessionStatus::kStart);
@@ -196,11 +196,11 @@ bool GraphSupervisor::tryReady(std::string& missing, Duration waited) {
   if (is_there && mark > 0) {
     if (!options_.is_chief || isWhole()) return true;
     // Another client may be about to complete it.
-    missing = fmt::format("waiting for all variables to take step {}", half_step_);
-    if (++half_looks_ < kHalfLooksMax && waited + options_.poll_every < options_.wait_max)
+    missing = fmt::format("waiting for all variables to take step {}", half_.step);
+    if (++half_.looks < kHalfLooksMax && waited + options_.poll_every < options_.wait_max)
       return false;
     log::warning("event=step_incomplete task={} step={} next=\"the last checkpoint\"",
-                 options_.task, half_step_);
+                 options_.task, half_.step);
   }
   if (options_.is_chief) {
     initialiseModel();
@@ -241,9 +241,9 @@ bool GraphSupervisor::isWhole() {
   const bool is_even = std::all_of(values.begin(), values.end(), [&](const Tensor& version) {
     return version.as<int64_t>()[0] == step;
   });
-  const bool has_moved = half_looks_ > 0 && step != half_step_;
-  half_step_ = step;
-  if (is_even || has_moved) half_looks_ = 0;
+  const bool has_moved = half_.looks > 0 && step != half_.step;
+  half_.step = step;
+  if (is_even || has_moved) half_.looks = 0;
   return is_even || has_moved;
 }
 
@@ -271,14 +271,14 @@ bool GraphSupervisor::isFinished(const Error& error) {
 }
 
 void GraphSupervisor::initialiseModel() {
-  half_looks_ = 0;
+  half_.looks = 0;
   setReady(0);
   const std::shared_ptr<Session> of = session();
   if (saver_.latest(checkpoints())) {
-    saved_step_ = static_cast<int64_t>(saver_.restore(*of, checkpoints()));
+    last_.saved_step = static_cast<int64_t>(saver_.restore(*of, checkpoints()));
   } else {
     of->initialize(options_.seed);
-    saved_step_ = -1;
+    last_.saved_step = -1;
   }
   setReady(runNumber());
 }
@@ -336,9 +336,9 @@ int64_t GraphSupervisor::globalStep() {
 
 void GraphSupervisor::afterStep(std::span<const std::string> fetches, const Values& values) {
   const TimePoint now = clock_.now();
-  if (events_ != nullptr && now - summarised_at_ >= *options_.summarize_every)
+  if (events_ != nullptr && now - last_.summarised_at >= *options_.summarize_every)
     summarise(fetches, values);
-  if (options_.save_every && now - saved_at_ >= *options_.save_every) saveOnTime();
+  if (options_.save_every && now - last_.saved_at >= *options_.save_every) saveOnTime();
 }
 
 // A step that fetches none of the named tensors writes nothing.
@@ -363,13 +363,13 @@ void GraphSupervisor::summarise(std::span<const std::string> fetches, const Valu
     if (!isLost(error)) throw;
     return;  // the next run() recovers
   }
-  const double seconds = toSeconds(now - summarised_at_);
-  if (seconds > 0 && step > summarised_step_)
+  const double seconds = toSeconds(now - last_.summarised_at);
+  if (seconds > 0 && step > last_.summarised_step)
     written.scalars.push_back(
-        {"global_step/sec", static_cast<double>(step - summarised_step_) / seconds});
+        {"global_step/sec", static_cast<double>(step - last_.summarised_step) / seconds});
   events_->add(static_cast<uint64_t>(step), std::move(written));
-  summarised_at_ = now;
-  summarised_step_ = step;
+  last_.summarised_at = now;
+  last_.summarised_step = step;
 }
 
 void GraphSupervisor::saveOnTime() {
@@ -380,19 +380,19 @@ void GraphSupervisor::saveOnTime() {
     log::warning("event=checkpoint_failed folder={} reason=\"{}\"", checkpoints().string(),
                  error.message());
   }
-  saved_at_ = clock_.now();
+  last_.saved_at = clock_.now();
 }
 
 void GraphSupervisor::save() {
   if (!options_.is_chief) return;
   const Saving saving(*this);
   const std::filesystem::path path = saver_.save(*session(), checkpoints());
-  saved_at_ = clock_.now();
+  last_.saved_at = clock_.now();
   const std::string name = path.filename().string();
-  saved_step_ = std::stoll(name.substr(name.rfind('-') + 1));
+  last_.saved_step = std::stoll(name.substr(name.rfind('-') + 1));
   if (events_ != nullptr)
-    events_->addSession(static_cast<uint64_t>(saved_step_), summary::SessionStatus::kCheckpoint,
-                        path.string());
+    events_->addSession(static_cast<uint64_t>(last_.saved_step),
+                        summary::SessionStatus::kCheckpoint, path.string());
 }
 
 // Without prepare() there is nothing to save. The next run of the log_dir begins with the
@@ -403,7 +403,7 @@ void GraphSupervisor::stop() {
   const Saving saving(*this);
   const std::vector<std::string> fetches = {options_.saver.global_step};
   const int64_t step = session()->run({}, fetches)[0].as<int64_t>()[0];
-  if (step != saved_step_) save();
+  if (step != last_.saved_step) save();
   setReady(-runNumber());
   finishReplicas();
   if (events_ == nullptr) return;

@@ -86,6 +86,17 @@ class GraphSupervisor {
  private:
   using Values = std::vector<Tensor>;
 
+  // The last checkpoint and summary.
+  struct Last {
+    TimePoint saved_at{}, summarised_at{};
+    int64_t saved_step = -1, summarised_step = -1;
+  };
+  // A step that some variables have taken and others not.
+  struct HalfTaken {
+    int64_t step = -1;  // of the last look at the variables' versions
+    int looks = 0;      // that found it so, one after another
+  };
+
   // While one exists, abortStep() aborts nothing.
   // Borrows: the supervisor. Threads: the one that saves. Blocks: never.
   class Saving {
@@ -131,11 +142,9 @@ class GraphSupervisor {
   bool was_ready_ = false;  // prepare() has returned
   std::shared_ptr<engine::Session> ready_session_;
   std::unique_ptr<summary::EventWriter> events_;  // of the chief
-  TimePoint saved_at_{}, summarised_at_{};
-  int64_t saved_step_ = -1, summarised_step_ = -1;
-  int64_t half_step_ = -1;  // of the last look at the variables' versions
-  int half_looks_ = 0;      // that found a step half taken, one after another
-  int losses_ = 0;          // since the last step without an error
+  Last last_;
+  HalfTaken half_;
+  int losses_ = 0;  // since the last step without an error
   std::atomic<bool> stop_requested_ = false;
   std::atomic<bool> step_aborted_ = false;  // since run() began its step
   mutable Mutex mutex_;
