@@ -65,10 +65,9 @@ class SignalWatch {
         supervisor_.requestStop();
         abort_at = steady_clock::now() + kStopGrace;
       }
-      if (steady_clock::now() >= abort_at) {
-        supervisor_.abortStep("signal " + std::to_string(signalled.load()));
+      if (steady_clock::now() >= abort_at &&
+          supervisor_.abortStep("signal " + std::to_string(signalled.load())))
         return;
-      }
       changed_.waitUntil(mutex_, steady_clock::now() + kSignalPoll);
     }
   }

@@ -124,6 +124,12 @@ class ApplyAccumulatedAct final : public HostAct {
     std::vector<int64_t> tickets;
     for (size_t i = 1; i < decision.size() / sizeof(int64_t); ++i)
       tickets.push_back(numberIn(decision, i));
+    std::vector<int64_t> sorted = tickets;
+    std::sort(sorted.begin(), sorted.end());
+    const auto repeated = std::adjacent_find(sorted.begin(), sorted.end());
+    if (repeated != sorted.end())
+      refuse(ErrorCode::kBadConfig, "the decision has the gradient " + std::to_string(*repeated) +
+                                        " twice: take it from SyncReplicasArrive");
     const GradientAccumulator::Gradients gradients = version.accumulator().find(tickets);
     std::vector<const float*> dense;
     std::vector<optimizer::LookUp> rows;

@@ -36,7 +36,7 @@ class ArriveAct {
 
   const std::string& op() const { return op_; }
   // Returns "node 'sync/arrive' (SyncReplicasArrive) waits: step 7 of 'global_step' has 1 of 2
-  // gradients, of rank 0".
+  // gradients; missing: rank 1".
   std::string awaited(Variable& global_step) const;
 
  private:

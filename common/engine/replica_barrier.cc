@@ -40,10 +40,9 @@ GradientAccumulator::Ticket ReplicaBarrier::newTicket(int64_t rank) {
 }
 
 // Several gradients of a rank count if there are fewer replicas than gradients.
-int64_t ReplicaBarrier::shareOf(const Arrival& arrival) {
-  const int64_t wanted = arrival.replicas_to_aggregate, total = arrival.total_num_replicas;
+int64_t ReplicaBarrier::shareOf(int64_t rank, int64_t wanted, int64_t total) {
   if (wanted <= total) return 1;
-  return wanted / total + (arrival.rank < wanted % total ? 1 : 0);
+  return wanted / total + (rank < wanted % total ? 1 : 0);
 }
 
 // Whatever throws does so before anything here has changed.
@@ -65,7 +64,9 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
     } else {
       if (waiting_.size() >= kWaitsMax)
         throw Error(ErrorCode::kUnavailable, "too many steps wait at '" + name_ + "' already");
-      const int64_t missing = shareOf(arrival) - arrivedOf(arrival.rank);
+      const int64_t missing =
+          shareOf(arrival.rank, arrival.replicas_to_aggregate, arrival.total_num_replicas) -
+          arrivedOf(arrival.rank);
       const bool counts = missing > 0;
       const bool decides =
           std::cmp_greater_equal(arrived_.size() + (counts ? 1 : 0), arrival.replicas_to_aggregate);
@@ -77,9 +78,10 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
         arrived_.push_back({arrival.rank, arrival.ticket});
         tickets_.at(arrival.rank).arrived = arrival.ticket;
       }
-      if (missing > 1) {  // the rank has more to bring before it waits
-        calls.push_back({std::move(done), outcomeOf(last_, arrival, true, step)});
+      if (missing > 1) {  // the rank has more to bring before it waits; there is nothing to take
+        calls.push_back({std::move(done), outcomeOf(Decision{}, arrival, true, step)});
       } else {
+        endWaits(arrival.rank, calls);
         wait = ++last_wait_;
         Waiting waiting{arrival, std::move(done)};
         waiting.arrival.local_steps = {};
@@ -138,11 +140,6 @@ FifoQueue::Outcome ReplicaBarrier::staleOutcome(int64_t step, const Arrival& arr
                        " steps, but the global step '" + name_ + "' is " + std::to_string(step) +
                        ": its task was started again, or values of two checkpoints are mixed; "
                        "restore a checkpoint");
-  const auto replicas = static_cast<size_t>(arrival.replicas_to_aggregate);
-  if (last_.step >= 0 && last_.tickets.size() != replicas)
-    return Error(ErrorCode::kBadConfig, "the last step at '" + name_ + "' had " +
-                                            std::to_string(last_.tickets.size()) +
-                                            " gradients, not " + std::to_string(replicas));
   return outcomeOf(last_, arrival, false, step);
 }
 
@@ -172,9 +169,14 @@ void ReplicaBarrier::decide(int64_t step, std::vector<Call>& calls) {
 }
 
 FifoQueue::Outcome ReplicaBarrier::outcomeOf(const Decision& decision, const Arrival& arrival,
-                                             bool is_in, int64_t global_step) {
-  Tensor numbers(DType::kInt64, Shape{1 + arrival.replicas_to_aggregate});
-  DTF_CHECK(std::cmp_less_equal(decision.tickets.size(), arrival.replicas_to_aggregate));
+                                             bool is_in, int64_t global_step) const {
+  const int64_t wanted = arrival.replicas_to_aggregate;
+  if (decision.step >= 0 && std::cmp_not_equal(decision.tickets.size(), wanted))
+    return Error(ErrorCode::kBadConfig,
+                 "the last step at '" + name_ + "' had " + std::to_string(decision.tickets.size()) +
+                     " gradients, but rank " + std::to_string(arrival.rank) + " aggregates " +
+                     std::to_string(wanted) + ": give all clients the same replicas_to_aggregate");
+  Tensor numbers(DType::kInt64, Shape{1 + wanted});
   numbers.as<int64_t>()[0] = decision.step;
   std::copy(decision.tickets.begin(), decision.tickets.end(), numbers.as<int64_t>().begin() + 1);
   is_in = is_in || std::find(decision.tickets.begin(), decision.tickets.end(), arrival.ticket) !=
@@ -190,6 +192,21 @@ void ReplicaBarrier::failAll(const Error& cause, std::vector<Call>& calls) {
   for (auto& [wait, waiting] : waiting_) calls.push_back({std::move(waiting.done), cause});
   waiting_.clear();
   arrived_.clear();
+}
+
+// A step of a client that returned; the one before may be of a client that is lost unnoticed.
+void ReplicaBarrier::endWaits(int64_t rank, std::vector<Call>& calls) {
+  for (auto each = waiting_.begin(); each != waiting_.end();) {
+    if (each->second.arrival.rank != rank) {
+      ++each;
+      continue;
+    }
+    calls.push_back({std::move(each->second.done),
+                     Error(ErrorCode::kUnavailable,
+                           "another client of rank " + std::to_string(rank) + " waits at '" +
+                               name_ + "' now: give each client a rank of its own")});
+    each = waiting_.erase(each);
+  }
 }
 
 void ReplicaBarrier::cancel(Wait wait) {
@@ -221,15 +238,25 @@ void ReplicaBarrier::reset() {
             calls);
     step_ = -1;
     last_ = {};
+    // A gradient that was begun before belongs to the values before, also if the steps are equal.
+    tickets_.clear();
   }
   make(std::move(calls));
 }
 
 std::string ReplicaBarrier::awaited() const {
+  constexpr int kNamedMax = 8;
   MutexLock lock(mutex_);
+  std::map<int64_t, int64_t> there;
+  for (const Known& known : arrived_) ++there[known.rank];
   std::string ranks;
-  for (const Known& known : arrived_)
-    ranks += (ranks.empty() ? ", of rank " : ", ") + std::to_string(known.rank);
+  int missing = 0;
+  for (int64_t rank = 0; rank < total_; ++rank) {
+    if (there[rank] >= shareOf(rank, replicas_to_aggregate_, total_)) continue;
+    if (++missing > kNamedMax) continue;
+    ranks += (ranks.empty() ? "; missing: rank " : ", ") + std::to_string(rank);
+  }
+  if (missing > kNamedMax) ranks += " and " + std::to_string(missing - kNamedMax) + " more";
   return "step " + std::to_string(step_) + " of '" + name_ + "' has " +
          std::to_string(arrived_.size()) + " of " + std::to_string(replicas_to_aggregate_) +
          " gradients" + ranks;

@@ -31,9 +31,9 @@ class Variable;
 // Threads: arrive() in the thread of the variable's device; the rest is thread-safe. Callbacks run
 // once, in any thread, without a lock.
 // Blocks: never.
-// Errors: by callback: kOutOfRange after finish(), kUnavailable after reset(), and if the local
-// steps fit neither the current step nor the last; kBadConfig if its numbers of replicas differ
-// from what the clients before have.
+// Errors: by callback: kOutOfRange after finish(), kUnavailable after reset(), when the rank
+// arrives again, and if the local steps fit neither the current step nor the last; kBadConfig if
+// its numbers of replicas differ from what the clients before have.
 class ReplicaBarrier final : public Awaited {
  public:
   struct Arrival {
@@ -61,7 +61,8 @@ class ReplicaBarrier final : public Awaited {
   void cancel(Wait wait) override;
   void finish();
   void reset();
-  // Returns "step 7 has 2 of 3 gradients, of the ranks 0, 2".
+  // Returns "step 7 of 'global_step' has 1 of 3 gradients; missing: rank 0, 2"; beyond 8 ranks
+  // "and 9 more".
   std::string awaited() const;
 
  private:
@@ -83,10 +84,11 @@ class ReplicaBarrier final : public Awaited {
   };
 
   static void make(std::vector<Call> calls);
-  static FifoQueue::Outcome outcomeOf(const Decision& decision, const Arrival& arrival, bool is_in,
-                                      int64_t global_step);
+  // The error of a decision that doesn't fit the client's outputs.
+  FifoQueue::Outcome outcomeOf(const Decision& decision, const Arrival& arrival, bool is_in,
+                               int64_t global_step) const;
   // Returns the number of gradients that the rank brings to a step.
-  static int64_t shareOf(const Arrival& arrival);
+  static int64_t shareOf(int64_t rank, int64_t wanted, int64_t total);
   void wantSameReplicas(const Arrival& arrival) const DTF_REQUIRES(mutex_);
   // Forgets arrivals of another step than the current one.
   void follow(const Variable& global_step);
@@ -95,6 +97,7 @@ class ReplicaBarrier final : public Awaited {
   int64_t arrivedOf(int64_t rank) const DTF_REQUIRES(mutex_);
   static void count(Variable& global_step, int64_t step);
   void decide(int64_t step, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
+  void endWaits(int64_t rank, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
   void failAll(const Error& cause, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
 
   const std::string name_;

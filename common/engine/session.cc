@@ -95,6 +95,16 @@ class VariablesGraph {
   std::vector<Variable> variables_;
 };
 
+// Returns the global steps of synchronous replicas. They begin last: that voids each gradient that
+// is under way from the values before.
+std::set<ResourceKey> replicaCounters(const Graph& graph) {
+  std::set<ResourceKey> counters;
+  for (const graph::Node& node : graph.nodes())
+    if (node.op == graph::kArriveOp)
+      counters.insert(ResourceKey::of(graph.node(node.inputs.at(0).node)));
+  return counters;
+}
+
 Graph placed(const Graph& graph, const Tasks& tasks, const SessionOptions& options) {
   refuseInternal(graph);
   return graph::withDevices(graph, placeOnDevices(graph, placerOptions(tasks, options)));
@@ -208,17 +218,25 @@ void Session::initialize(uint64_t seed) {
   const graph::Output drawn_from =
       whole.add("seed", "Placeholder", {}, {{"dtype", DType::kInt64}, {"shape", Shape()}},
                 tasks_->devices()[0].str());
-  Signature signature;
-  signature.feeds = {whole.graph().node(drawn_from.node).name};
-  for (const VariablesGraph::Variable& variable : whole.variables())
-    signature.targets.push_back(
-        whole.act(variable, "InitializeVariable", {drawn_from},
-                  {{"initializer", variable.initializer}, {"stream", variable.stream}}));
-  std::sort(signature.targets.begin(), signature.targets.end());
+  const std::set<ResourceKey> counters = replicaCounters(graph_);
+  Signature first, last;
+  first.feeds = last.feeds = {whole.graph().node(drawn_from.node).name};
+  for (const VariablesGraph::Variable& variable : whole.variables()) {
+    const bool is_counter =
+        counters.contains(ResourceKey::of(whole.graph().node(variable.output.node)));
+    (is_counter ? last : first)
+        .targets.push_back(
+            whole.act(variable, "InitializeVariable", {drawn_from},
+                      {{"initializer", variable.initializer}, {"stream", variable.stream}}));
+  }
   Tensor value(DType::kInt64, Shape());
   value.as<int64_t>()[0] = static_cast<int64_t>(seed);
-  const Feed feed{signature.feeds[0], &value};
-  runOnce(whole.graph(), signature, {&feed, 1});
+  const Feed feed{first.feeds[0], &value};
+  for (Signature* const signature : {&first, &last}) {
+    if (signature->targets.empty()) continue;
+    std::sort(signature->targets.begin(), signature->targets.end());
+    runOnce(whole.graph(), *signature, {&feed, 1});
+  }
 }
 
 std::vector<std::string> Session::uninitialized() {

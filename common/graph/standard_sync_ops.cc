@@ -104,9 +104,11 @@ Specs inferApplyAccumulated(std::span<const TensorSpec> inputs, const Attributes
     wantSame(inputs[0], "variable", inputs[i], ("slot " + std::to_string(i - 1)).c_str());
   wantSpec(inputs[inputs.size() - 2], "version", kCounter);
   const TensorSpec& decision = inputs.back();
-  if (decision.dtype != DType::kInt64 || decision.shape.rank() != 1 || decision.shape.dim(0) < 2)
-    throw Error(ErrorCode::kBadConfig,
-                "decision " + specText(decision) + " must be int64[1 + gradients]");
+  if (decision.dtype != DType::kInt64 || decision.shape.rank() != 1 || decision.shape.dim(0) < 2 ||
+      decision.shape.dim(0) > 1 + kReplicasMax)
+    throw Error(ErrorCode::kBadConfig, "decision " + specText(decision) +
+                                           " must be int64[1 + gradients], of at most " +
+                                           std::to_string(kReplicasMax) + " gradients");
   return {kCounter};
 }
 

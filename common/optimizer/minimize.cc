@@ -105,6 +105,7 @@ class Minimizer {
 
   Minimized run() {
     findTrained();
+    wantOwnCounter();
     Minimized made;
     made.global_step = globalStep();
     differentiate();
@@ -176,6 +177,22 @@ class Minimizer {
       if (name == options_.global_step)
         refuseGraph("'" + name + "' can't count steps: it is the name of a slot of the variable '" +
                     variable.name + "'; give the counter another name");
+    }
+  }
+
+  // A decision counts the step for all variables of its loss, so nothing else may count it.
+  void wantOwnCounter() const {
+    const Node* const counter = graph_.find(options_.global_step);
+    if (counter == nullptr) return;
+    for (const Node& node : graph_.nodes()) {
+      const bool is_replicas = node.op == graph::kArriveOp;
+      if (!is_replicas && (!options_.replicas || node.op != "AssignAdd")) continue;
+      if (node.inputs.at(0).node != counter->id) continue;
+      refuseGraph(fmt::format(
+          "'{}' counts the steps of another loss ('{}'), {}: minimize the sum of the losses, or "
+          "give each its own global_step",
+          counter->name, node.name,
+          is_replicas ? "of synchronous replicas" : "and synchronous replicas share it with none"));
     }
   }
 

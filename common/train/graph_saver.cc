@@ -352,6 +352,18 @@ Latest::Found GraphSaver::find(const std::filesystem::path& path) {
                                         path.string(), why));
 }
 
+// The global step of synchronous replicas voids each gradient that is under way from the values
+// before.
+std::vector<std::string> GraphSaver::globalStepsLast(const graph::Graph& graph,
+                                                     std::vector<std::string> counters) const {
+  std::set<std::string> last = {options_.global_step};
+  for (const graph::Node& node : graph.nodes())
+    if (node.op == graph::kArriveOp) last.insert(graph.node(node.inputs.at(0).node).name);
+  std::stable_partition(counters.begin(), counters.end(),
+                        [&](const std::string& counter) { return !last.contains(counter); });
+  return counters;
+}
+
 uint64_t GraphSaver::restore(engine::Session& session, const std::filesystem::path& path) {
   const SavedVariables wanted = variablesIn(session.graph());
   const Latest::Found found = find(path);
@@ -373,7 +385,7 @@ uint64_t GraphSaver::restore(engine::Session& session, const std::filesystem::pa
     parts.push_back({name, 0, value.as<float>().size(), value.as<float>().data()});
   checkpoint::readParts(file_system_, found.folder, found.manifest, parts);
   for (const auto& [name, value] : values) session.setVariable(name, value);
-  for (const std::string& counter : wanted.counters) {
+  for (const std::string& counter : globalStepsLast(session.graph(), wanted.counters)) {
     Tensor value(DType::kInt64, Shape());
     value.as<int64_t>()[0] = counters.at(counter);
     session.setVariable(counter, value);

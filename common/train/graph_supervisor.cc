@@ -16,8 +16,15 @@ using engine::Session;
 
 // Losses one after another, without a step between them: the cause is not a task that returns.
 constexpr int kLossesMax = 20;
+// The ops of synchronous replicas that end the waits, and take a step.
+constexpr char kFinishOp[] = "SyncReplicasFinish";
+constexpr char kTakeOp[] = "ApplyAccumulated";
+// A step that is half taken at so many looks stays so.
+constexpr int kHalfLooksMax = 3;
 // A task that waits logs at most this often.
 constexpr auto kLogEvery = std::chrono::seconds(10);
+// A client that starts at a finished run waits so long for the chief of the next one.
+constexpr auto kNextRunMax = std::chrono::seconds(10);
 
 Tensor number(int64_t value) {
   Tensor tensor(DType::kInt64, Shape());
@@ -51,16 +58,26 @@ GraphSupervisor::~GraphSupervisor() = default;
 
 std::shared_ptr<Session> GraphSupervisor::session() const {
   MutexLock lock(mutex_);
-  DTF_CHECK_MSG(session_ != nullptr, "prepare() comes first");
+  if (session_ == nullptr)
+    throw Error(ErrorCode::kUsage,
+                "prepare the supervisor first: " + options_.task + " has no session yet");
   return session_;
 }
 
-// Any text of the folder is the same for all clients of a run, on whichever host they are.
+// Any text of the folder is the same for all clients of a run, on whichever host they are; "run/"
+// is "run".
 int64_t GraphSupervisor::runNumber() const {
+  std::filesystem::path folder = options_.log_dir.lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
   uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : options_.log_dir.lexically_normal().string())
+  for (const char byte : folder.string())
     hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
-  return static_cast<int64_t>(hash >> 1) + 1;
+  return static_cast<int64_t>(hash >> 2) + 1;
+}
+
+bool GraphSupervisor::isOwn(int64_t mark) const {
+  if (!options_.is_chief && options_.log_dir.empty()) return mark != 0;
+  return mark == runNumber() || mark == -runNumber();
 }
 
 void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_local) {
@@ -73,10 +90,11 @@ void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_loca
                                            "', an int64 variable: minimize a loss first, or name "
                                            "the counter in the options");
   recover();
+  was_ready_ = true;
   losses_ = 0;
-  saved_at_ = summarised_at_ = clock_.now();
+  last_.saved_at = last_.summarised_at = clock_.now();
   const int64_t step = globalStep();
-  summarised_step_ = step;
+  last_.summarised_step = step;
   if (!options_.is_chief || !options_.summarize_every) return;
   events_ = std::make_unique<summary::EventWriter>(file_system_, options_.log_dir);
   events_->addSession(static_cast<uint64_t>(step), summary::SessionStatus::kStart);
@@ -120,10 +138,11 @@ void GraphSupervisor::recover() {
   TimePoint logged = begin;
   for (bool is_open = false;;) {
     std::string missing;
+    const TimePoint now = clock_.now();
     try {
       if (!is_open) openSessions();
       is_open = true;
-      if (tryReady(missing)) return;
+      if (tryReady(missing, now - begin)) return;
     } catch (const Error& error) {
       const bool may_return =
           error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline;
@@ -131,7 +150,6 @@ void GraphSupervisor::recover() {
       is_open = false;
       missing = error.message();
     }
-    const TimePoint now = clock_.now();
     if (now >= deadline) giveUp(missing);
     if (stop_requested_)
       throw Error(ErrorCode::kUnavailable,
@@ -150,39 +168,117 @@ void GraphSupervisor::giveUp(const std::string& missing) const {
                                                 toSeconds(options_.wait_max), missing));
 }
 
+// Ends with a request to stop.
 void GraphSupervisor::pause(TimePoint until) {
   MutexLock lock(pause_mutex_);
-  while (clock_.now() < until && paused_.waitUntil(pause_mutex_, until)) {
+  while (!stop_requested_ && clock_.now() < until) paused_.waitUntil(pause_mutex_, until);
+}
+
+// The first loss is recovered at once; then whatever causes them needs time.
+void GraphSupervisor::pauseAfterLosses() {
+  if (losses_ > 1) pause(clock_.now() + options_.poll_every);
+}
+
+void GraphSupervisor::requestStop() {
+  {
+    MutexLock lock(pause_mutex_);  // no pause begins between the store and the call
+    stop_requested_ = true;
   }
+  paused_.notifyAll();
 }
 
 // The variables come first: the chief sets the mark to 0 before it sets any of them, so a mark that
 // is read afterwards is of these values.
-bool GraphSupervisor::tryReady(std::string& missing) {
+bool GraphSupervisor::tryReady(std::string& missing, Duration waited) {
   const std::vector<std::string> without = session()->uninitialized();
   const int64_t mark = is_local_ ? 0 : readyValue();
-  const bool is_own = mark == runNumber() || (!options_.is_chief && options_.log_dir.empty());
-  if (without.empty() && mark != 0 && is_own) return true;
+  const bool is_there = without.empty() && isOwn(mark);
+  if (is_there && mark > 0) {
+    if (!options_.is_chief || isWhole()) return true;
+    // Another client may be about to complete it.
+    missing = fmt::format("waiting for all variables to take step {}", half_.step);
+    if (++half_.looks < kHalfLooksMax && waited + options_.poll_every < options_.wait_max)
+      return false;
+    log::warning("event=step_incomplete task={} step={} next=\"the last checkpoint\"",
+                 options_.task, half_.step);
+  }
   if (options_.is_chief) {
     initialiseModel();
     return true;
   }
-  missing = without.empty()
-                ? "waiting for " + options_.chief + " to mark the model as ready"
-                : fmt::format("waiting for {} to initialise {}", options_.chief, listed(without));
-  if (mark != 0 && !is_own)
+  // A client that has just started may be earlier than the chief of the next run.
+  const bool is_finished = is_there && mark < 0;
+  if (is_finished && (was_ready_ || waited >= std::min<Duration>(options_.wait_max, kNextRunMax))) {
+    noteFinished();
+    return true;
+  }
+  if (is_finished)
+    missing = "the run is finished: waiting for " + options_.chief + " to begin another";
+  else if (without.empty())
+    missing = "waiting for " + options_.chief + " to mark the model as ready";
+  else
+    missing = fmt::format("waiting for {} to initialise {}", options_.chief, listed(without));
+  if (mark != 0 && !isOwn(mark))
     missing += "; the tasks have the model of another log_dir than " + options_.log_dir.string();
   return false;
 }
 
+// The global step counts first, then each variable takes the step. While clients train, the values
+// differ in passing, but a variable that stays behind stops the global step.
+bool GraphSupervisor::isWhole() {
+  std::vector<std::string> fetches = {options_.saver.global_step};
+  for (const graph::Node& node : graph_->nodes()) {
+    if (node.op != kTakeOp) continue;
+    DTF_CHECK_MSG(node.inputs.size() >= 3, node.name);
+    const graph::Node& decider = graph_->node(node.inputs.back().node);
+    if (decider.op == graph::kArriveOp &&
+        graph_->node(decider.inputs.at(0).node).name == options_.saver.global_step)
+      fetches.push_back(graph_->node(node.inputs[node.inputs.size() - 2].node).name);
+  }
+  if (fetches.size() == 1) return true;
+  const Values values = session()->run({}, fetches);
+  const int64_t step = values[0].as<int64_t>()[0];
+  const bool is_even = std::all_of(values.begin(), values.end(), [&](const Tensor& version) {
+    return version.as<int64_t>()[0] == step;
+  });
+  const bool has_moved = half_.looks > 0 && step != half_.step;
+  half_.step = step;
+  if (is_even || has_moved) half_.looks = 0;
+  return is_even || has_moved;
+}
+
+void GraphSupervisor::noteFinished() {
+  if (!shouldStop())
+    log::info("event=run_finished task={} by={} log_dir={}", options_.task, options_.chief,
+              options_.log_dir.string());
+  requestStop();
+}
+
+// The chief's stop() makes steps of others fail: those that wait, and later ones.
+bool GraphSupervisor::isFinished(const Error& error) {
+  const bool may_be = error.code() == ErrorCode::kOutOfRange ||
+                      error.code() == ErrorCode::kUnavailable ||
+                      error.code() == ErrorCode::kDeadline;
+  if (options_.is_chief || is_local_ || !may_be) return false;
+  try {
+    const int64_t mark = readyValue();
+    if (mark >= 0 || !isOwn(mark)) return false;
+  } catch (const Error&) {  // a lost task: recover() looks again
+    return false;
+  }
+  noteFinished();
+  return true;
+}
+
 void GraphSupervisor::initialiseModel() {
+  half_.looks = 0;
   setReady(0);
   const std::shared_ptr<Session> of = session();
   if (saver_.latest(checkpoints())) {
-    saved_step_ = static_cast<int64_t>(saver_.restore(*of, checkpoints()));
+    last_.saved_step = static_cast<int64_t>(saver_.restore(*of, checkpoints()));
   } else {
     of->initialize(options_.seed);
-    saved_step_ = -1;
+    last_.saved_step = -1;
   }
   setReady(runNumber());
 }
@@ -203,15 +299,18 @@ std::optional<GraphSupervisor::Values> GraphSupervisor::run(std::span<const engi
                                                             std::span<const std::string> fetches,
                                                             std::span<const std::string> targets) {
   std::optional<Values> values;
+  step_aborted_ = false;
   try {
     values = session()->run(feeds, fetches, targets);
   } catch (const Error& error) {
+    if (isFinished(error)) return std::nullopt;
     if (!isLost(error)) throw;
-    if (stop_requested_) return std::nullopt;
-    if (++losses_ > kLossesMax) throw;
+    if (step_aborted_.exchange(false)) return std::nullopt;
+    if (stop_requested_ || ++losses_ > kLossesMax) throw;
     log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
   }
   if (!values) {
+    pauseAfterLosses();
     recover();
     return std::nullopt;
   }
@@ -226,18 +325,20 @@ int64_t GraphSupervisor::globalStep() {
     try {
       return session()->run({}, fetches)[0].as<int64_t>()[0];
     } catch (const Error& error) {
-      if (!isLost(error) || ++losses_ > kLossesMax) throw;
+      const bool may_go_on = isFinished(error) || (isLost(error) && !stop_requested_);
+      if (!may_go_on || ++losses_ > kLossesMax) throw;
       log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
     }
+    pauseAfterLosses();
     recover();
   }
 }
 
 void GraphSupervisor::afterStep(std::span<const std::string> fetches, const Values& values) {
   const TimePoint now = clock_.now();
-  if (events_ != nullptr && now - summarised_at_ >= *options_.summarize_every)
+  if (events_ != nullptr && now - last_.summarised_at >= *options_.summarize_every)
     summarise(fetches, values);
-  if (options_.save_every && now - saved_at_ >= *options_.save_every) saveOnTime();
+  if (options_.save_every && now - last_.saved_at >= *options_.save_every) saveOnTime();
 }
 
 // A step that fetches none of the named tensors writes nothing.
@@ -262,13 +363,13 @@ void GraphSupervisor::summarise(std::span<const std::string> fetches, const Valu
     if (!isLost(error)) throw;
     return;  // the next run() recovers
   }
-  const double seconds = toSeconds(now - summarised_at_);
-  if (seconds > 0 && step > summarised_step_)
+  const double seconds = toSeconds(now - last_.summarised_at);
+  if (seconds > 0 && step > last_.summarised_step)
     written.scalars.push_back(
-        {"global_step/sec", static_cast<double>(step - summarised_step_) / seconds});
+        {"global_step/sec", static_cast<double>(step - last_.summarised_step) / seconds});
   events_->add(static_cast<uint64_t>(step), std::move(written));
-  summarised_at_ = now;
-  summarised_step_ = step;
+  last_.summarised_at = now;
+  last_.summarised_step = step;
 }
 
 void GraphSupervisor::saveOnTime() {
@@ -279,28 +380,32 @@ void GraphSupervisor::saveOnTime() {
     log::warning("event=checkpoint_failed folder={} reason=\"{}\"", checkpoints().string(),
                  error.message());
   }
-  saved_at_ = clock_.now();
+  last_.saved_at = clock_.now();
 }
 
 void GraphSupervisor::save() {
   if (!options_.is_chief) return;
+  const Saving saving(*this);
   const std::filesystem::path path = saver_.save(*session(), checkpoints());
-  saved_at_ = clock_.now();
+  last_.saved_at = clock_.now();
   const std::string name = path.filename().string();
-  saved_step_ = std::stoll(name.substr(name.rfind('-') + 1));
+  last_.saved_step = std::stoll(name.substr(name.rfind('-') + 1));
   if (events_ != nullptr)
-    events_->addSession(static_cast<uint64_t>(saved_step_), summary::SessionStatus::kCheckpoint,
-                        path.string());
+    events_->addSession(static_cast<uint64_t>(last_.saved_step),
+                        summary::SessionStatus::kCheckpoint, path.string());
 }
 
-// The next run of the log_dir begins with the checkpoint.
+// Without prepare() there is nothing to save. The next run of the log_dir begins with the
+// checkpoint. The mark comes before the end of the waits: a client whose wait ends looks at it.
 void GraphSupervisor::stop() {
   requestStop();
-  if (!options_.is_chief) return;
+  if (!options_.is_chief || !was_ready_) return;
+  const Saving saving(*this);
   const std::vector<std::string> fetches = {options_.saver.global_step};
   const int64_t step = session()->run({}, fetches)[0].as<int64_t>()[0];
-  if (step != saved_step_) save();
-  setReady(0);
+  if (step != last_.saved_step) save();
+  setReady(-runNumber());
+  finishReplicas();
   if (events_ == nullptr) return;
   events_->addSession(static_cast<uint64_t>(step), summary::SessionStatus::kStop);
   const summary::EventWriterStatus status = events_->finish();
@@ -309,14 +414,32 @@ void GraphSupervisor::stop() {
     throw Error(ErrorCode::kCannotWrite, "the event file: " + status.degraded);
 }
 
-void GraphSupervisor::abortStep(const std::string& why) {
-  std::shared_ptr<Session> of;
-  {
-    MutexLock lock(mutex_);
-    of = session_;
-  }
-  if (of != nullptr)
-    of->abort(Error(ErrorCode::kUnavailable, options_.task + " ends its step: " + why));
+void GraphSupervisor::finishReplicas() {
+  std::vector<std::string> targets;
+  for (const graph::Node& node : graph_->nodes())
+    if (node.op == kFinishOp) targets.push_back(node.name);
+  if (!targets.empty()) session()->run({}, {}, targets);
+}
+
+// With the lock, so that no save begins between the check and the abort.
+bool GraphSupervisor::abortStep(const std::string& why) {
+  MutexLock lock(mutex_);
+  if (saving_ > 0) return false;
+  step_aborted_ = true;
+  if (session_ != nullptr)
+    session_->abort(Error(ErrorCode::kUnavailable, options_.task + " ends its step: " + why));
+  return true;
+}
+
+GraphSupervisor::Saving::Saving(GraphSupervisor& supervisor) : supervisor_(supervisor) {
+  MutexLock lock(supervisor_.mutex_);
+  ++supervisor_.saving_;
+}
+
+GraphSupervisor::Saving::~Saving() {
+  MutexLock lock(supervisor_.mutex_);
+  DTF_CHECK(supervisor_.saving_ > 0);
+  --supervisor_.saving_;
 }
 
 }  // namespace dtf::train

@@ -24,7 +24,8 @@
 namespace dtf::train {
 
 // The variable on the global step's task that tells other clients that the model is ready: a number
-// of the run, or 0. It belongs to no graph of the program, so no checkpoint has it.
+// of the run, its negative when the run is finished, or 0. It belongs to no graph of the program,
+// so no checkpoint has it.
 inline constexpr char kReadyVariable[] = "supervisor/ready";
 
 struct GraphSupervisorOptions {
@@ -43,7 +44,10 @@ struct GraphSupervisorOptions {
 
 // The chief restores the newest checkpoint of log_dir/checkpoints, or initialises, then marks the
 // model as ready; others wait for the mark. A chief that finds the mark of its own log_dir, and a
-// value of each variable, goes on with them: it was started again, or only a worker was lost.
+// value of each variable, goes on with them: it was started again, or only a worker was lost. It
+// restores if a step of synchronous replicas stays half taken, which nothing else mends. Its
+// stop() marks the run as finished and ends the waits of synchronous replicas: the others then have
+// a stop requested, also by prepare().
 // //
 // Owns: the session, a small session for the mark, the event file.
 // Borrows: `file_system`.
@@ -64,7 +68,8 @@ class GraphSupervisor {
   void prepare(const graph::Graph& graph, Open open, bool is_local);
 
   // Returns nullopt if a task was lost, or has no variables: the session is another one then, and
-  // the global step may be an earlier one. Also when a stop was requested and ended the step.
+  // the global step may be an earlier one. Also when abortStep() ended the step, and when the
+  // chief has ended the run, which requests a stop. After a stop request a loss is an error.
   std::optional<std::vector<Tensor>> run(std::span<const engine::Feed> feeds,
                                          std::span<const std::string> fetches,
                                          std::span<const std::string> targets);
@@ -72,25 +77,56 @@ class GraphSupervisor {
   void save();
   void stop();
 
-  void requestStop() { stop_requested_ = true; }
+  void requestStop();  // also ends a wait for other tasks
   bool shouldStop() const { return stop_requested_; }
-  // Aborts a running step.
-  void abortStep(const std::string& why);
+  // Aborts a running step. Returns false, and aborts nothing, while a checkpoint is saved or stop()
+  // ends the run: try again later.
+  bool abortStep(const std::string& why);
 
  private:
   using Values = std::vector<Tensor>;
+
+  // The last checkpoint and summary.
+  struct Last {
+    TimePoint saved_at{}, summarised_at{};
+    int64_t saved_step = -1, summarised_step = -1;
+  };
+  // A step that some variables have taken and others not.
+  struct HalfTaken {
+    int64_t step = -1;  // of the last look at the variables' versions
+    int looks = 0;      // that found it so, one after another
+  };
+
+  // While one exists, abortStep() aborts nothing.
+  // Borrows: the supervisor. Threads: the one that saves. Blocks: never.
+  class Saving {
+   public:
+    explicit Saving(GraphSupervisor& supervisor);
+    ~Saving();
+    Saving(const Saving&) = delete;
+    Saving& operator=(const Saving&) = delete;
+
+   private:
+    GraphSupervisor& supervisor_;
+  };
 
   std::filesystem::path checkpoints() const { return options_.log_dir / "checkpoints"; }
   int64_t runNumber() const;
   void recover();
   void openSessions();
-  bool tryReady(std::string& missing);
+  bool tryReady(std::string& missing, Duration waited);
+  bool isOwn(int64_t mark) const;
+  bool isWhole();
+  bool isFinished(const Error& error);
+  void noteFinished();
+  void finishReplicas();
   void initialiseModel();
   void setReady(int64_t value);
   int64_t readyValue();
   bool isLost(const Error& error);
   [[noreturn]] void giveUp(const std::string& missing) const;
   void pause(TimePoint until);
+  void pauseAfterLosses();
   void afterStep(std::span<const std::string> fetches, const Values& values);
   void summarise(std::span<const std::string> fetches, const Values& values);
   void saveOnTime();
@@ -103,14 +139,17 @@ class GraphSupervisor {
   std::optional<graph::Graph> graph_;
   Open open_;
   bool is_local_ = false;
+  bool was_ready_ = false;  // prepare() has returned
   std::shared_ptr<engine::Session> ready_session_;
   std::unique_ptr<summary::EventWriter> events_;  // of the chief
-  TimePoint saved_at_{}, summarised_at_{};
-  int64_t saved_step_ = -1, summarised_step_ = -1;
+  Last last_;
+  HalfTaken half_;
   int losses_ = 0;  // since the last step without an error
   std::atomic<bool> stop_requested_ = false;
+  std::atomic<bool> step_aborted_ = false;  // since run() began its step
   mutable Mutex mutex_;
   std::shared_ptr<engine::Session> session_ DTF_GUARDED_BY(mutex_);  // shared with abortStep()
+  int saving_ DTF_GUARDED_BY(mutex_) = 0;                            // stop() saves within
   Mutex pause_mutex_;
   CondVar paused_;
 };

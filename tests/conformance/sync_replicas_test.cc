@@ -179,15 +179,15 @@ TEST_P(SyncReplicasSuite, FewerClientsBringSeveralGradientsEach) {
 }
 
 TEST_P(SyncReplicasSuite, ALateStepNamesTheMissingGradients) {
-  const auto a = client(0, 2, 2, std::chrono::milliseconds(500));
+  const auto a = client(0, 2, 2, std::chrono::seconds(5));
   a->session().initialize(1);
   EXPECT_THAT(errorText([&] { a->pushAs(0); }),
               AllOf(HasSubstr("SyncReplicasArrive"),
-                    HasSubstr("step 0 of 'global_step' has 1 of 2 gradients, of rank 0")));
+                    HasSubstr("step 0 of 'global_step' has 1 of 2 gradients; missing: rank 1")));
 }
 
 TEST_P(SyncReplicasSuite, ADeadClientsGradientStays) {
-  auto a = client(0, 2, 2, std::chrono::milliseconds(500));
+  auto a = client(0, 2, 2, std::chrono::seconds(5));
   const auto b = client(1, 2, 2);
   b->session().initialize(1);
   EXPECT_THAT(errorText([&] { a->pushAs(0); }), HasSubstr("1 of 2"));
@@ -211,6 +211,19 @@ TEST_P(SyncReplicasSuite, FinishEndsEachWaitAndInitialisingBeginsAnew) {
   auto again = a->pushLater(0);
   EXPECT_EQ(b->pushAs(1), (Client::Result{1, 1}));
   again.get();
+}
+
+// A gradient counts once, also for a client that makes up its decision.
+TEST_P(SyncReplicasSuite, ADecisionThatRepeatsAGradientIsRefused) {
+  const auto a = client(0, 2, 2);
+  a->session().initialize(1);
+  Tensor decision(DType::kInt64, Shape{3});
+  decision.as<int64_t>()[0] = 0;
+  decision.as<int64_t>()[1] = decision.as<int64_t>()[2] = 5;
+  const std::vector<Feed> feeds = {{"GradientDescent/arrive", &decision}};
+  const std::vector<std::string> targets = {"GradientDescent/update_v0"};
+  EXPECT_THAT(errorText([&] { a->session().run(feeds, {}, targets); }),
+              HasSubstr("has the gradient 5 twice"));
 }
 
 TEST_P(SyncReplicasSuite, ClientsOfOtherNumbersAreRefused) {

@@ -29,8 +29,8 @@ typedef struct dtf_sync_replicas_options {
  * the same step, 1 if the mean contains this gradient, 0 if it was late, or if another gradient of
  * this rank had come before; then it has changed nothing. `finish`: a node to run at the end: steps
  * that wait, and later ones, return DTF_OUT_OF_RANGE, until the global step is set or initialised.
- * A wait ends at the session's step_seconds, with the missing ranks in the message. The outputs may
- * be NULL.
+ * A wait ends at the session's step_seconds, with the missing ranks, at most 8, in the message. The
+ * outputs may be NULL.
  *
  * A client that dies leaves its gradient whole or not at all; one that returns with its rank goes
  * on with the current step. DTF_BAD_CONFIG: as dtf_graph_minimize(), or for options out of range.
@@ -70,18 +70,23 @@ void dtf_supervisor_free(dtf_supervisor* supervisor); /* saves nothing */
 /* Opens the session, as dtf_session_open(). The chief restores the newest checkpoint, or
  * initialises, unless the tasks have a model that is ready; others wait for it. Tasks that don't
  * reply yet are waited for. DTF_DEADLINE after wait_seconds; the message names the missing event.
+ * If the chief has ended the run, and begins no other within 10 s, others return with a stop
+ * requested.
  */
 dtf_code dtf_supervisor_prepare(dtf_supervisor* supervisor, const dtf_graph* graph,
                                 const char* const* targets, size_t count,
                                 const dtf_session_options* options);
 /* Returns the session, which the supervisor owns; valid until a step is `recovered`. NULL before
- * dtf_supervisor_prepare(). */
+ * dtf_supervisor_prepare(), without which steps and saves return DTF_USAGE. */
 dtf_session* dtf_supervisor_session(dtf_supervisor* supervisor);
 
 /* Runs a step, as dtf_session_run(); the chief then saves and writes summaries when they are due.
  * If a task of the session was lost, or is back without its variables, the session is opened anew
  * as by dtf_supervisor_prepare(), and `recovered` becomes 1: there are no values, all `values` are
- * NULL, and the global step may be an earlier one. Repeat the step, from the global step on. */
+ * NULL, and the global step may be an earlier one. Repeat the step, from the global step on. If a
+ * step of another client fails because the chief has ended the run, it is `recovered`, too, and
+ * dtf_supervisor_should_stop() is 1. A task that is lost after a request to stop is an error:
+ * DTF_UNAVAILABLE. */
 dtf_code dtf_supervisor_run(dtf_supervisor* supervisor, const dtf_feed* feeds, size_t feed_count,
                             const char* const* fetches, size_t fetch_count, dtf_tensor** values,
                             const char* const* targets, size_t target_count, int* recovered);
@@ -93,12 +98,14 @@ dtf_code dtf_supervisor_save(dtf_supervisor* supervisor);
 /* From any thread. */
 void dtf_supervisor_request_stop(dtf_supervisor* supervisor);
 /* Does the same, and ends the step that runs, or its recovery: it returns `recovered`, or
- * DTF_UNAVAILABLE with the text `why`. For a program that is interrupted. */
+ * DTF_UNAVAILABLE with the text `why`. For a program that is interrupted. A checkpoint that is
+ * being saved, and dtf_supervisor_stop(), go on to their end. */
 dtf_code dtf_supervisor_abort(dtf_supervisor* supervisor, const char* why);
 /* Returns 1 after dtf_supervisor_request_stop(), or a signal with handle_signals. */
 int dtf_supervisor_should_stop(const dtf_supervisor* supervisor);
-/* Ends the supervision: the chief saves, if a step was taken since the last checkpoint, and closes
- * the event file. */
+/* Ends the supervision: the chief saves, if a step was taken since the last checkpoint, marks the
+ * run as finished, runs the `finish` of synchronous replicas, so that no other client waits, and
+ * closes the event file. */
 dtf_code dtf_supervisor_stop(dtf_supervisor* supervisor);
 
 #ifdef __cplusplus

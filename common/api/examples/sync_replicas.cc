@@ -97,7 +97,10 @@ void run(int64_t rank, int64_t workers, int64_t steps, const std::string& log_di
   if (rank == 0) {
     uint64_t hash = 0xcbf29ce484222325;
     dtf::RunResult last = supervisor.run({}, {"w", "b", "w/Adam_1"});
-    while (last.recovered) last = supervisor.run({}, {"w", "b", "w/Adam_1"});
+    for (int tries = 1; last.recovered; ++tries) {
+      if (tries == 10) throw dtf::Error(DTF_UNAVAILABLE, "the tasks were lost 10 times in a row");
+      last = supervisor.run({}, {"w", "b", "w/Adam_1"});
+    }
     for (const dtf::Tensor& value : last.values)
       for (const float number : value.as<float>()) {
         uint32_t bits = 0;

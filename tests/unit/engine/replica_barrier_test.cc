@@ -13,6 +13,7 @@ namespace {
 
 using graph::testing::errorText;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class ReplicaBarrierTest : public ::testing::Test {
@@ -58,7 +59,7 @@ TEST_F(ReplicaBarrierTest, DecidesInTheOrderOfTheRanks) {
   EXPECT_NE(arrive(two, 2, second, {0, 0}), 0u);
   EXPECT_FALSE(two.is_there);
   EXPECT_THAT(barrier().awaited(),
-              HasSubstr("step 0 of 'global_step' has 1 of 2 gradients, of rank 2"));
+              HasSubstr("step 0 of 'global_step' has 1 of 2 gradients; missing: rank 0, 1"));
   EXPECT_EQ(arrive(one, 1, first, {0, 0}), 0u);
   for (const Got* const got : {&one, &two}) {
     EXPECT_THAT(got->decision, ElementsAre(0, first, second));
@@ -99,6 +100,16 @@ TEST_F(ReplicaBarrierTest, ARankCountsOnce) {
   EXPECT_EQ(other.accepted, 1);
 }
 
+TEST_F(ReplicaBarrierTest, AnArrivalEndsTheOlderWaitOfItsRank) {
+  Got older, newer;
+  arrive(older, 0, ticket(0), {0});
+  const auto wait = arrive(newer, 0, ticket(0), {0});
+  EXPECT_NE(wait, 0u);
+  EXPECT_THAT(older.error, HasSubstr("another client of rank 0 waits at 'global_step' now"));
+  EXPECT_FALSE(newer.is_there);
+  barrier().cancel(wait);
+}
+
 // Another client with the rank has begun a step.
 TEST_F(ReplicaBarrierTest, AnOlderTicketOfTheRankIsVoid) {
   Got zombie;
@@ -130,6 +141,30 @@ TEST_F(ReplicaBarrierTest, SettingTheGlobalStepEndsTheWaits) {
   EXPECT_THAT(later.error, HasSubstr("was set"));
 }
 
+// A restore may set the step that a gradient was computed for, with other values of variables.
+TEST_F(ReplicaBarrierTest, NamesAtMostEightMissingRanks) {
+  Got first, many;
+  arrive(first, 0, ticket(0), {0}, 3, 2);
+  EXPECT_THAT(barrier().awaited(), EndsWith("1 of 3 gradients; missing: rank 0, 1"));
+  set(0);
+  const auto wait = arrive(many, 3, ticket(3), {0}, 20, 20);
+  EXPECT_THAT(barrier().awaited(),
+              EndsWith("1 of 20 gradients; missing: rank 0, 1, 2, 4, 5, 6, 7, 8 and 11 more"));
+  barrier().cancel(wait);
+}
+
+TEST_F(ReplicaBarrierTest, SettingTheGlobalStepVoidsGradientsThatAreUnderWay) {
+  Got late, fresh;
+  const int64_t before = ticket(0);
+  set(0);
+  EXPECT_EQ(arrive(late, 0, before, {0}), 0u);
+  EXPECT_EQ(late.accepted, 0);
+  EXPECT_EQ(late.decision.at(0), -1);
+  const auto wait = arrive(fresh, 0, ticket(0), {0});
+  EXPECT_NE(wait, 0u);
+  barrier().cancel(wait);
+}
+
 TEST_F(ReplicaBarrierTest, VariablesOfAnotherCheckpointAreAnError) {
   set(7);
   Got before, beyond;
@@ -157,6 +192,22 @@ TEST_F(ReplicaBarrierTest, OtherNumbersOfReplicasAreRefused) {
               HasSubstr("rank 1 aggregates 3 of 3 replicas, but others at 'global_step' aggregate "
                         "2 of 3"));
   barrier().cancel(wait);
+}
+
+// The numbers may change between steps; a client that comes for the step before can't take it.
+TEST_F(ReplicaBarrierTest, AStepOfOtherNumbersOfReplicasIsNoStepToTake) {
+  std::vector<Got> four(4);
+  for (size_t i = 0; i < four.size(); ++i) {
+    const auto rank = static_cast<int64_t>(i / 2);
+    arrive(four[i], rank, ticket(rank), {0}, 4, 2);
+  }
+  EXPECT_EQ(globalStep(), 1);
+  Got first, late;
+  EXPECT_EQ(arrive(first, 0, ticket(0), {1}, 3, 2), 0u) << "the rank has one more to bring";
+  EXPECT_EQ(first.accepted, 1);
+  EXPECT_EQ(first.decision, (std::vector<int64_t>{-1, 0, 0, 0})) << "there is nothing to take";
+  EXPECT_EQ(arrive(late, 1, ticket(1), {0}, 3, 2), 0u);
+  EXPECT_THAT(late.error, HasSubstr("had 4 gradients, but rank 1 aggregates 3"));
 }
 
 }  // namespace

@@ -77,6 +77,9 @@ TEST_F(StandardSyncOps, AVariableTakesTheDecidedStepWithItsSlots) {
               HasSubstr("slot 0"));
   EXPECT_THAT(refusal("ApplyAccumulated", {w, m, version, version}, adam),
               HasSubstr("decision int64[] must be int64[1 + gradients]"));
+  const Output many = b_.constant({2 + kReplicasMax}, 1, DType::kInt64);
+  EXPECT_THAT(refusal("ApplyAccumulated", {w, m, version, many}, adam),
+              HasSubstr("of at most 4096 gradients"));
   EXPECT_TRUE(graph_.node(b_.node("SyncReplicasFinish", {version}, {})).outputs.empty());
 }
 

@@ -98,6 +98,31 @@ TEST_F(MinimizeTest, ReplicasBringTheirGradientsToTheVariables) {
               HasSubstr("has synchronous replicas already"));
 }
 
+// Each would take the other's step for its own.
+TEST_F(MinimizeTest, ReplicasShareTheirCounterWithNoOtherLoss) {
+  const Output other = b_.sum(b_.variable("other", Shape{2}, "ones"));
+  const auto minimizeOther = [&](const MinimizeOptions& options) {
+    minimize(graph_, other, decodeOptimizer("adam"), options);
+  };
+  const MinimizeOptions replicas{.replicas = SyncReplicas{2, 2, 0}};
+  minimized("adam", replicas);
+  const auto refused = AllOf(HasSubstr("'global_step' counts the steps of another loss"),
+                             HasSubstr("minimize the sum of the losses, or give each its own"));
+  EXPECT_THAT(errorText([&] { minimizeOther(replicas); }), refused);
+  EXPECT_THAT(errorText([&] { minimizeOther({}); }), refused);
+  minimizeOther({.global_step = "other_step", .replicas = SyncReplicas{2, 2, 0}});
+}
+
+TEST_F(MinimizeTest, ReplicasRefuseACounterThatIsUsed) {
+  const Output other = b_.sum(b_.variable("other", Shape{2}, "ones"));
+  minimize(graph_, other, decodeOptimizer("adam"), {});
+  EXPECT_THAT(errorText([&] {
+                minimized("adam", {.replicas = SyncReplicas{2, 2, 0}});
+              }),
+              HasSubstr("synchronous replicas share it with none"));
+  EXPECT_EQ(graph_.find("w/sync_step"), nullptr) << "nothing was added";
+}
+
 TEST_F(MinimizeTest, ATableIsDenseWhereItsUpdateNeedsTheWhole) {
   minimized("momentum weight_decay=0.1");
   EXPECT_EQ(node("Momentum/update_t").op, "ApplyOptimizer");

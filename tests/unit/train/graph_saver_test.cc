@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "common/base/error.h"
 #include "common/checkpoint/restore.h"
+#include "common/engine/local_tasks.h"
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
 #include "common/optimizer/minimize.h"
@@ -29,6 +32,33 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr char kFolder[] = "/run/checkpoints";
+
+// Notes the variables that are set.
+// Owns: the tasks. Borrows: the names. Threads, blocking, errors: as Tasks.
+class NotedTasks final : public engine::Tasks {
+ public:
+  NotedTasks(std::unique_ptr<engine::Tasks> tasks, std::vector<std::string>& set)
+      : tasks_(std::move(tasks)), set_(set) {}
+  const std::vector<graph::DeviceName>& devices() const override { return tasks_->devices(); }
+  bool canRun(const graph::Node& node, const graph::DeviceName& device) const override {
+    return tasks_->canRun(node, device);
+  }
+  bool withCpu(const UseCpu& use) override { return tasks_->withCpu(use); }
+  std::unique_ptr<engine::PlanParts> registerPlan(std::vector<engine::TaskPart> parts) override {
+    return tasks_->registerPlan(std::move(parts));
+  }
+  void setVariable(const graph::Node& variable, const Tensor& value) override {
+    set_.push_back(variable.name);
+    tasks_->setVariable(variable, value);
+  }
+  void abortSteps(const Error& cause) override { tasks_->abortSteps(cause); }
+  void reset(const std::string& container) override { tasks_->reset(container); }
+  engine::RendezvousLoad load() const override { return tasks_->load(); }
+
+ private:
+  const std::unique_ptr<engine::Tasks> tasks_;
+  std::vector<std::string>& set_;
+};
 
 // A graph on one device of this process. loss = sum(w^2).
 class GraphSaverTest : public ::testing::Test {
@@ -238,6 +268,22 @@ TEST_F(GraphSaverTest, NewerCheckpointsDoNotTakeThePlaceOfTheOneThatIsSaved) {
                 AllOf(HasSubstr("event=newer_checkpoint"), HasSubstr("checkpoints/step-8")));
     EXPECT_THAT(folder.steps(), ElementsAre(step, 7u, 8u));
   }
+}
+
+// It voids what other clients have begun with the values before.
+TEST_F(GraphSaverTest, TheGlobalStepIsRestoredLast) {
+  const Output w = b_.variable("w", Shape{3}, "ones");
+  optimizer::minimize(graph_, b_.sum(b_.mul(w, w)), optimizer::decodeOptimizer("adam"),
+                      {.replicas = optimizer::SyncReplicas{1, 1, 0}});
+  const auto process = std::make_shared<engine::LocalProcess>(std::vector{
+      engine::SessionDevice{graph::fullDevice({JobKind::kWorker, 0}), &device_, &kernels_}});
+  std::vector<std::string> set;
+  engine::Session session(
+      graph_, std::make_unique<NotedTasks>(std::make_unique<engine::LocalTasks>(process), set));
+  session.initialize(1);
+  saver_.save(session, kFolder);
+  saver_.restore(session, kFolder);
+  EXPECT_THAT(set, ElementsAre("w", "w/Adam", "w/Adam_1", "w/sync_step", "global_step"));
 }
 
 TEST_F(GraphSaverTest, ANegativeGlobalStepNamesNoCheckpoint) {
