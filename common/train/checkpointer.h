@@ -51,7 +51,7 @@ struct CheckpointerOptions {
   ShardHosts hosts{};                      // the tasks that host the shards
   uint64_t epochs = 0;                     // to train; 0: the job has `steps`
   std::optional<uint64_t> reached_step{};  // see replication::ChiefState::reached
-  // Returns the steps of checkpoints to keep beside those of `spec`. Called on the thread that
+  // Returns the steps of checkpoints to keep beside the steps of `spec`. Called on the thread that
   // saves; null: none.
   std::function<std::vector<uint64_t>()> keeps_also{};
 };
