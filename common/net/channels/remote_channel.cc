@@ -319,12 +319,15 @@ bool UcxChannel::progress() {
   bool is_any = false;
   for (int round = 0; round < kRoundsMax && ucx_.worker_progress(worker_) != 0; ++round)
     is_any = true;
-  return settle() || is_any;
+  const bool is_answered = settle();
+  return is_answered || (is_any && fault_.empty());
 }
 
 // UCX's descriptor shows the events after a successful worker_arm() alone. Returns true if there
-// are events already.
+// are events already. After a fault nobody awaits any, and UCX's shared memory, which retries for
+// ever what a dead peer doesn't take, always has some.
 bool UcxChannel::beforeSleep() {
+  if (!fault_.empty()) return settle();
   for (int round = 0; round < kRoundsMax; ++round) {
     if (ucx_.worker_arm(worker_) != UCS_ERR_BUSY) return settle();
     progress();

@@ -93,7 +93,7 @@ TEST_F(RemoteLoanTest, ParametersAreOfferedOnceAndReadByTheirKey) {
 }
 
 TEST_F(RemoteLoanTest, AGradientOfAnotherKeyIsRefused) {
-  EXPECT_THAT(badDataOf([&] { loan_->gradient(loan_->gradientArena().key + 1); }),
+  EXPECT_THAT(badDataOf([&] { loan_->gradient(reply().getGradientKey() + 1); }),
               HasSubstr("which was not lent for it"));
 }
 
