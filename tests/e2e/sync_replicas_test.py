@@ -189,6 +189,14 @@ def stopped_and_continued(folder):
         return result_of(texts[0])
 
 
+def stopped_before_its_end(root):
+    """A fast machine may come to the last step before the signal does: then there is nothing to go on with."""
+    for attempt in range(5):
+        if (got := stopped_and_continued(root / f"stopped{attempt}")) is not None:
+            return got
+    raise AssertionError("five runs ended before their signal: give them more steps")
+
+
 def main():
     print(f"seed {SEED}", flush=True)
     draw = random.Random(SEED)
@@ -199,11 +207,11 @@ def main():
             ("ps/0 killed", lambda: killed_ps(root / "ps0", 0)),
             ("ps/1 killed", lambda: killed_ps(root / "ps1", 1)),
             ("clients killed", lambda: killed_clients(root / "clients", draw)),
-            ("stopped and continued", lambda: stopped_and_continued(root / "stopped")),
+            ("stopped and continued", lambda: stopped_before_its_end(root)),
         ):
             begin = time.monotonic()
             got = result()
-            assert got in (None, (STEPS, checksum)), f"{name}: {got}, undisturbed {checksum}"
+            assert got == (STEPS, checksum), f"{name}: {got}, undisturbed {checksum}"
             print(f"{name}: {got}, {time.monotonic() - begin:.1f} s", flush=True)
 
 
