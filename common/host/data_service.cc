@@ -174,13 +174,17 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
   void push(const wire::BoardRequest& request, replication::PushCallback reply) override {
     noteStep(request.exchange.step);
     trace::onRequest(request.exchange.step, {});
-    replication::Contribution contribution =
-        contributionOf(request.exchange, lent_->gradient(request.gradient_key, shard_.elements()));
+    replication::Contribution contribution = [&] {
+      const trace::Span span("take gradient");
+      return contributionOf(request.exchange,
+                            lent_->gradient(request.gradient_key, shard_.elements()));
+    }();
     lent_->keepOnly(request.in_use);
-    shard_.push(std::move(contribution), measured(std::move(reply)));
+    shard_.push(std::move(contribution), measured(trace::begin(), std::move(reply)));
   }
 
   wire::BoardReply replyOf(const replication::PushReply& reply) override {
+    const trace::Span span("reply");
     wire::BoardReply said{.state = reply.state};
     if (reply.parameters != nullptr) lent_->lend(reply.parameters, said);
     return said;
@@ -207,11 +211,13 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
     return lent_->gradient(key, shard_.elements());
   }
 
-  // Returns a callback that adds to the answer the time since now, and the straggler. It doesn't
-  // refer to the session, which may end before the answer comes.
-  replication::PushCallback measured(replication::PushCallback reply) {
-    return [reply = std::move(reply), &shard = shard_, &clock = loop_.clock(),
+  // Returns a callback that ends the span `begun` and adds to the answer the time since now, and
+  // the straggler. It doesn't refer to the session, which may end before the answer comes.
+  replication::PushCallback measured(const trace::Begun& begun, replication::PushCallback reply) {
+    return [reply = std::move(reply), &shard = shard_, &clock = loop_.clock(), rank = rank_, begun,
             came = loop_.clock().now()](replication::PushAnswer answer) {
+      if (begun.recorded())
+        trace::end("wait for the answer", begun, TaskId{JobKind::kWorker, rank}.name());
       if (auto* const pushed = std::get_if<replication::PushReply>(&answer)) {
         pushed->state.waited = std::max<Duration>(clock.now() - came, std::chrono::microseconds(1));
         pushed->state.straggler = shard.workers().straggler();
@@ -239,9 +245,7 @@ class DataSession final : public schema::PsData::Server, public BoardExchanges {
     auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<replication::PushReply>>>(
         kj::mv(pair.fulfiller));
     const trace::Begun begun = trace::begin();
-    start(measured([fulfiller, rank = rank_, begun](replication::PushAnswer answer) {
-      if (begun.recorded())
-        trace::end("wait for the answer", begun, TaskId{JobKind::kWorker, rank}.name());
+    start(measured(begun, [fulfiller](replication::PushAnswer answer) {
       if (const Error* error = std::get_if<Error>(&answer))
         return (*fulfiller)->reject(net::toKj(*error));
       (*fulfiller)->fulfill(std::move(std::get<replication::PushReply>(answer)));
