@@ -80,6 +80,19 @@ children_ms() {
   awk 'NR == 2 { for (i = 1; i <= 2; ++i) { split($i, part, "[ms]"); s += 60 * part[1] + part[2] } printf "%d", 1000 * s }' "$1"
 }
 
+# failed TARGET WHY [LOG]: prints the end of the log, and keeps the reason and the first lines of a
+# report for the end of the output: other targets print theirs meanwhile.
+failed() {
+  local begins='ERROR: |SUMMARY: |runtime error: |DTF_CHECK|Test unit written to|^ +#[0-9] '
+  echo "== $1: $2"
+  {
+    echo "== $1: $2"
+    [ -z "${3:-}" ] || grep -E "$begins" "$3" | tail -60 | head -12
+  } >"$folder/found/$1.failed"
+  [ -z "${3:-}" ] || tail -60 "$3"
+  return 1
+}
+
 # replay_kept TARGET SINCE: replays inputs that a target without AddressSanitizer has kept since the
 # file SINCE was made, with AddressSanitizer and leak checks.
 replay_kept() {
@@ -88,9 +101,7 @@ replay_kept() {
   [ ${#kept[@]} -gt 0 ] || return 0
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=max_allocation_size_mb=512 \
     "$folder/tests/fuzz/replay_$1" "${kept[@]}" >"$log" 2>&1 && return
-  echo "== $1: FAILED under AddressSanitizer: the input named last before the report, in $folder/found/$1/"
-  tail -60 "$log"
-  return 1
+  failed "$1" "FAILED under AddressSanitizer: the input named last before the report, in $folder/found/$1/" "$log"
 }
 
 # fuzz_one TARGET: runs it and prints its result, all at once.
@@ -100,16 +111,16 @@ fuzz_one() {
   inputs_min=$(inputs_min "$target")
   mkdir -p "$found"
   [ -z "$(find "$found" -type f | head -1)" ] || is_first=
+  rm -f "$folder/found/$target.failed"
   : >"$log"
   touch "$found.begin"
-  libfuzzer "$target" "$log" -runs=0 "tests/fuzz/corpus/$target" || { echo "== $target: FAILED on its corpus"; tail -40 "$log"; return 1; }
+  libfuzzer "$target" "$log" -runs=0 "tests/fuzz/corpus/$target" || { failed "$target" "FAILED on its corpus" "$log"; return 1; }
   local seeds=$(last '(INITED|DONE) +cov: ' "$log") seed_features=$(last ' ft: ' "$log")
   begin=$(date +%s%N)
   children_ms "$found.times" >"$found.ms"
   while [ $tried -lt $inputs_min ] && [ "$run_seconds" -gt 0 ]; do
     if ! libfuzzer "$target" "$log" -runs=$runs -max_total_time="$run_seconds" "$found" "tests/fuzz/corpus/$target"; then
-      echo "== $target: FAILED"
-      tail -60 "$log"
+      failed "$target" FAILED "$log"
       return 1
     fi
     # Inputs read before the first mutation are not counted.
@@ -129,13 +140,18 @@ fuzz_one() {
     "coverage $seeds edges, $seed_features features of the corpus, $(last 'DONE +cov: ' "$log"), $features at the end;" \
     "$kept new inputs kept"
   if makes_calls "$target" && [ -n "$is_first" ] && [ "$kept" -eq 0 ]; then
-    echo "== $target: FAILED: nothing new beyond its corpus, which leaves much unreached"
+    failed "$target" "FAILED: nothing new beyond its corpus, which leaves much unreached"
     return 1
   fi
-  [ $tried -ge $inputs_min ] || { echo "== $target: FAILED: fewer than $inputs_min inputs: has it become slow?"; return 1; }
+  [ $tried -ge $inputs_min ] || failed "$target" "FAILED: fewer than $inputs_min inputs: has it become slow?"
 }
 
 # Several at once: each is one thread.
-export -f fuzz_one children_ms inputs_min makes_calls replay_kept replayed libfuzzer last
+export -f fuzz_one failed children_ms inputs_min makes_calls replay_kept replayed libfuzzer last
 export seconds folder fast_build seconds_max
 printf '%s\n' "${targets[@]}" | xargs -P "${DTF_FUZZ_JOBS:-2}" -I{} bash -c 'fuzz_one {}'
+status=$?
+for target in "${targets[@]}"; do
+  [ ! -e "$folder/found/$target.failed" ] || cat "$folder/found/$target.failed"
+done
+exit $status
