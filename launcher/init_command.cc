@@ -51,8 +51,8 @@ int initJob(const Options& options) {
   if (!options.data)
     throw Error(
         ErrorCode::kUsage,
-        "--data is missing: it names a table in text, an array or an archive of NumPy, or a "
-        "folder of images");
+        "the data are missing: 'dtf-launch init FILE' describes a table in text, an array or an "
+        "archive of NumPy, or a folder of images");
   const JobPlace place = placeOfJob(options);
   const auto refuseExisting = [&] {
     std::error_code ignored;

@@ -132,8 +132,9 @@ void readWords(const CommandLine& line, Options& options) {
   if (options.verb == Verb::kRuns || options.verb == Verb::kCompare)
     return readRunWords(line, words, options);
   if (options.verb == Verb::kInit) {
-    if (!words.empty())
-      line.fail("unexpected argument '" + words.front() + "': name the data with --data");
+    if (words.size() > 1 || (!words.empty() && line.has("data")))
+      line.fail("unexpected argument '" + words.back() + "': init describes one set of data");
+    if (!words.empty()) options.data = words.front();
     return refuseOfJobs(line, "init");
   }
   if (words.empty()) line.fail("which job? the name of its file is missing");
@@ -247,7 +248,7 @@ Options parseOptions(int argc, const char* const* argv) {
   options.input = fileOf(line, "input");
   options.keep = line.values("keep");
   options.output = fileOf(line, "output");
-  options.data = fileOf(line, "data");
+  if (line.has("data")) options.data = fileOf(line, "data");
   options.target = line.value("target");
   options.features = line.value("features");
   options.force = line.has("force");

@@ -19,11 +19,12 @@ constexpr VerbInfo kVerbs[] = {
      "that is done is not started again: --fresh begins anew, more train.steps go on.\n"
      "With -d it returns once every task is ready, and the job goes on: see status, attach,\n"
      "stop.\n"},
-    {"init", Verb::kInit, "--data FILE [--target NAME]", "write a job's file for data",
-     "Reads a table in text, an archive or array of NumPy, or a folder of images, and writes\n"
-     "NAME.yaml, which trains as it is; its comments describe the data. -o FILE names the file (- "
-     "is\n"
-     "stdout), and --force replaces an existing one.\n"},
+    {"init", Verb::kInit, "FILE [--target NAME]", "write a job's file for data",
+     "Reads FILE, a table in text, an archive or array of NumPy, or a folder of images, and "
+     "writes\n"
+     "NAME.yaml, which trains as it is; its comments describe the data. -o names the job's file "
+     "(-\n"
+     "is stdout), and --force replaces an existing one. `--data FILE` is the same as FILE.\n"},
     {"submit", Verb::kSubmit, "CLUSTER.yaml", "have Slurm run the job: 'launch: {via: slurm}'",
      "Gives sbatch a script that runs `dtf-launch up` on the first of launch.nodes nodes, from\n"
      "where it starts the tasks on all of them, and prints Slurm's number of the job. --dry-run\n"

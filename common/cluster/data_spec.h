@@ -110,6 +110,7 @@ struct CsvSpec {
   std::map<std::string, yaml::Mark> column_marks;  // where the job's file names each column
   std::vector<NumericColumn> numeric = {};         // in order of name
   char comment = 0;                                // begins lines to skip; 0: none are
+  int64_t skip_lines = 0;                          // at the start of each file
   SplitBy split_by = SplitBy::kHash;               // as in DatasetSpec::split
   std::string split_column = {};                   // kTime, kGroup: no feature by default
   bool learns_classes = false;                     // class_names are the words of the training data

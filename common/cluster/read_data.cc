@@ -78,6 +78,7 @@ constexpr FormatKey kFormatKeys[] = {
     {"numeric_columns", formatBits(Format::kCsv), 0, ""},
     {"decimal", formatBits(Format::kCsv), 0, ""},
     {"comment", formatBits(Format::kCsv), 0, ""},
+    {"skip_lines", formatBits(Format::kCsv), 0, ""},
     {"categorical_arrays", formatBits(Format::kNpy, Format::kNpz), 0, ""},
     {"class_names", formatBits(Format::kCsv, Format::kImages, Format::kLibsvm), 0, ""},
     {"max_bad_records", formatBits(Format::kCsv, Format::kImages, Format::kLibsvm), 0, ""},

@@ -236,6 +236,7 @@ void readCsv(const MapReader& reader, CsvSpec& csv, Report& report) {
                 csv.delimiter, report);
   readCharacter(reader, "comment", std::string("\"\n\t") + csv.delimiter,
                 "one character such as '#', and not the delimiter", csv.comment, report);
+  reader.whole("skip_lines", csv.skip_lines);
   if (reader.word("decimal", decimal)) csv.decimal = decimal == "comma" ? ',' : '.';
   if (csv.decimal == ',' && csv.delimiter == ',')
     report.error(reader.find("decimal")->where(),

@@ -202,6 +202,7 @@ constexpr Key kDatasetKeys[] = {
     text("delimiter", "csv: one character, or tab; default ','"),
     text("label_column", "csv: name or number from 1 of the column with the class"),
     text("comment", "csv: lines that begin with this character are skipped; default none"),
+    whole("skip_lines", 0, 1'000'000, "csv: lines before the table in each file; default 0"),
     choice("decimal", "point|comma", "", "csv: what divides a number's decimals; default point"),
     list("target_columns", "csv: columns of the numbers to learn, in place of a label"),
     list("feature_columns", "csv: columns to read as numbers; default: all others; []: none"),

@@ -43,8 +43,8 @@ void checkHeaderFits(const std::string& file, CsvRecords& records) {
   if (fields == names || !records.next() || records.size() != fields) return;
   throw Error(ErrorCode::kBadData,
               fmt::format("{}: the records have {} fields from here on, and the first line of {} "
-                          "names {} columns: if it is no header, remove it, and what else comes "
-                          "before the table",
+                          "names {} columns: skip what comes before the table with skip_lines, or "
+                          "remove it",
                           where, fields, file, names));
 }
 
@@ -70,8 +70,32 @@ std::vector<std::string> readNames(const std::string& file, const CsvRecords& re
   return names;
 }
 
-void checkDelimiter(const std::string& file, const CsvRecords& records,
-                    const cluster::CsvSpec& spec) {
+namespace {
+
+// Whether a record is "1 3:0.5 7:2", however the delimiter divides it.
+bool isOfLibsvm(const CsvRecords& records) {
+  size_t words = 0, values = 0;  // the first word is the label
+  for (size_t i = 0; i < records.size(); ++i) {
+    std::string_view rest = trimmed(records.field(i));
+    while (!rest.empty()) {
+      const std::string_view word = rest.substr(0, rest.find_first_of(" \t"));
+      rest = trimmed(rest.substr(word.size()));
+      ++words;
+      if (words == 1 ? !numberOf<double>(word) : !isIndexedValue(word)) return false;
+      values += words > 1 ? 1 : 0;
+    }
+  }
+  return values > 0;
+}
+
+}  // namespace
+
+void checkForm(const std::string& file, const CsvRecords& records, const cluster::CsvSpec& spec) {
+  if (isOfLibsvm(records))
+    throw Error(ErrorCode::kBadConfig,
+                file +
+                    ": this seems to be a libsvm file, of labels and values with their index: "
+                    "set 'format: libsvm'");
   if (records.size() != 1) return;
   const std::string_view first = records.field(0);
   char likely = spec.delimiter;
@@ -129,9 +153,9 @@ CsvHeader readCsvHeader(std::span<const std::filesystem::path> files,
   DTF_CHECK(!files.empty());
   std::optional<CsvColumns> first;
   for (const std::filesystem::path& path : files) {
-    CsvRecords records(path, spec.delimiter, spec.comment);
+    CsvRecords records(path, spec);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
-    checkDelimiter(path.string(), records, spec);
+    checkForm(path.string(), records, spec);
     CsvColumns columns =
         chooseColumns(path.string(), readNames(path.string(), records, spec), spec);
     checkHeader(path.string(), columns, spec);
@@ -161,10 +185,10 @@ CsvHeader readCsvHeader(std::span<const std::filesystem::path> files,
 std::vector<yaml::ErrorAt> missingColumns(std::span<const std::filesystem::path> files,
                                           const cluster::CsvSpec& spec) {
   for (const std::filesystem::path& path : files) {
-    CsvRecords records(path, spec.delimiter, spec.comment);
+    CsvRecords records(path, spec);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
     const std::string file = path.string();
-    checkDelimiter(file, records, spec);
+    checkForm(file, records, spec);
     std::vector<yaml::ErrorAt> missing = missingColumns(file, readNames(file, records, spec), spec);
     if (!missing.empty()) return missing;
   }

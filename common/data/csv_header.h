@@ -41,10 +41,9 @@ std::vector<std::string> readNames(const std::string& file, const CsvRecords& re
                                    const cluster::CsvSpec& spec);
 
 // Checks that the fields of a table that has several columns aren't divided by another common
-// delimiter; `records` is at its first record.
-// Errors: kBadConfig naming both delimiters.
-void checkDelimiter(const std::string& file, const CsvRecords& records,
-                    const cluster::CsvSpec& spec);
+// delimiter, and that it is no libsvm file; `records` is at its first record.
+// Errors: kBadConfig naming both delimiters, or the format.
+void checkForm(const std::string& file, const CsvRecords& records, const cluster::CsvSpec& spec);
 
 // The names of the feature columns, in order.
 std::vector<std::string> featureNames(const CsvColumns& columns);

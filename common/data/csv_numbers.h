@@ -7,6 +7,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -37,6 +38,13 @@ std::optional<T> numberOf(std::string_view text) {
   if constexpr (std::is_floating_point_v<T>)
     if (!std::isfinite(value)) return std::nullopt;
   return value;
+}
+
+// Whether a field is a value of a libsvm file, with its index: "3:0.5".
+inline bool isIndexedValue(std::string_view field) {
+  const size_t colon = field.find(':');
+  return colon != std::string_view::npos && numberOf<uint32_t>(field.substr(0, colon)) &&
+         numberOf<double>(field.substr(colon + 1));
 }
 
 // Whether a field has no value: empty, "NA", "NaN", "null", "?" and the like.

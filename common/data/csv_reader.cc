@@ -63,9 +63,9 @@ class TableReader {
         bad_("records", bad_max, kBadCountedMax) {}
 
   void readFile(const std::filesystem::path& path) {
-    CsvRecords records(path, spec_.delimiter, spec_.comment);
+    CsvRecords records(path, spec_);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
-    checkDelimiter(path.string(), records, spec_);
+    checkForm(path.string(), records, spec_);
     CsvColumns columns =
         chooseColumns(path.string(), readNames(path.string(), records, spec_), spec_);
     checkHeader(path.string(), columns, spec_);
@@ -82,10 +82,10 @@ class TableReader {
   CsvExamples readExamples(const std::filesystem::path& path, int64_t width,
                            const TrainedColumns* trained, std::span<const std::string> keep) {
     predicts_ = true;
-    CsvRecords records(path, spec_.delimiter, spec_.comment);
+    CsvRecords records(path, spec_);
     if (!records.next()) throw Error(ErrorCode::kBadData, path.string() + ": the file is empty");
     std::vector<std::string> names = readNames(path.string(), records, spec_);
-    if (!isAllThatIsRead(names, width, trained)) checkDelimiter(path.string(), records, spec_);
+    if (!isAllThatIsRead(names, width, trained)) checkForm(path.string(), records, spec_);
     if (trained == nullptr)
       columns_ = chooseFeatures(path.string(), std::move(names), spec_, width);
     else if (spec_.header)
@@ -322,10 +322,19 @@ class TableReader {
     if (isMissingField(text)) return gapHint(is_feature);
     if (predicts_) return "; the model reads numbers in this column: mend the field";
     const bool is_word = std::isalpha(static_cast<unsigned char>(text[0])) != 0;
-    if (!is_word || std::exchange(word_hinted_, true)) return "";
+    if (!is_word) return formHint(text);
+    if (std::exchange(word_hinted_, true)) return "";
     if (!is_feature) return "; a column of words to learn is a label_column, with class_names";
     return "; list a column of words under categorical_columns, or leave it out with "
            "feature_columns";
+  }
+
+  // Of a table in another form than the job says.
+  std::string_view formHint(std::string_view text) {
+    const bool has_comma = spec_.decimal == '.' && spec_.delimiter != ',' && decimalOf(text, ',');
+    if ((!has_comma && !isIndexedValue(text)) || std::exchange(form_hinted_, true)) return "";
+    return has_comma ? "; with 'decimal: comma' it is one"
+                     : "; the file seems to be a libsvm file: set 'format: libsvm'";
   }
 
   // The remedies are for a job that lets no record be left out.
@@ -366,7 +375,7 @@ class TableReader {
   std::vector<CategoryReader> categories_;
   int64_t good_records_ = 0;
   BadRecords bad_;
-  bool predicts_ = false, word_hinted_ = false, gap_hinted_ = false;
+  bool predicts_ = false, word_hinted_ = false, gap_hinted_ = false, form_hinted_ = false;
   OtherWordsCount other_words_;
   std::vector<std::string> truths_;
   std::vector<size_t> kept_places_;

@@ -18,7 +18,11 @@ constexpr int kEndOfFile = -1;
 
 }  // namespace
 
-CsvRecords::CsvRecords(const std::filesystem::path& path, char delimiter, char comment)
+CsvRecords::CsvRecords(const std::filesystem::path& path, const cluster::CsvSpec& spec)
+    : CsvRecords(path, spec.delimiter, spec.comment, spec.skip_lines) {}
+
+CsvRecords::CsvRecords(const std::filesystem::path& path, char delimiter, char comment,
+                       int64_t skip_lines)
     : path_(path.string()), delimiter_(delimiter), comment_(comment), source_(path) {
   DTF_CHECK(delimiter != '"' && delimiter != '\n' && delimiter != '\r');
   peek();
@@ -27,6 +31,7 @@ CsvRecords::CsvRecords(const std::filesystem::path& path, char delimiter, char c
   if (std::string_view(reinterpret_cast<const char*>(chunk_.data()), held_)
           .starts_with(kByteOrderMark))
     at_ = kByteOrderMark.size();
+  for (int64_t line = 0; line < skip_lines && peek() != kEndOfFile; ++line) skipLine();
 }
 
 void CsvRecords::fail(int64_t line, const std::string& why) const {
@@ -74,7 +79,7 @@ void CsvRecords::takeLineEnd() {
   column_ = 1;
 }
 
-void CsvRecords::skipComment() {
+void CsvRecords::skipLine() {
   while (!atLineEnd()) take();
   takeLineEnd();
 }
@@ -129,7 +134,7 @@ bool CsvRecords::next() {
   int64_t empty = 0;
   while (peek() != kEndOfFile) {
     if (comment_ != 0 && peek() == static_cast<uint8_t>(comment_)) {
-      skipComment();
+      skipLine();
       continue;
     }
     text_.clear();

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cluster/data_spec.h"
 #include "common/data/byte_source.h"
 
 namespace dtf::data {
@@ -29,13 +30,18 @@ inline constexpr int64_t kCsvEmptyLinesMax = 1'000'000;   // one after another
 // behind more than kCsvEmptyLinesMax empty lines.
 class CsvRecords {
  public:
-  // `comment`: lines that begin with it are skipped, outside of quotes; 0: none are.
-  CsvRecords(const std::filesystem::path& path, char delimiter, char comment = 0);
+  // `comment`: lines that begin with it are skipped, outside of quotes; 0: none are. `skip_lines`:
+  // lines at the start that aren't read; the file may have fewer.
+  CsvRecords(const std::filesystem::path& path, char delimiter, char comment = 0,
+             int64_t skip_lines = 0);
+  // Reads a table in the form that `spec` says.
+  CsvRecords(const std::filesystem::path& path, const cluster::CsvSpec& spec);
 
   // Reads the next record that isn't an empty line; returns false at the end of the file.
   bool next();
 
   size_t size() const { return fields_.size(); }
+  int64_t line() const { return fields_.front().line; }  // where the record begins
   int64_t lines() const { return last_line_ - fields_.front().line + 1; }  // that the record takes
   // Returns where the first quoted field with a line end opens and closes: "a quote opens at
   // a.csv:3:5 and closes in line 39: is it a stray one?". Empty: there is none.
@@ -63,7 +69,7 @@ class CsvRecords {
   int take();
   bool atLineEnd();
   void takeLineEnd();
-  void skipComment();
+  void skipLine();
   void append(int c);
   void readField();
   void readQuoted();

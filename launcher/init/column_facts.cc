@@ -13,6 +13,7 @@
 
 #include "common/base/check.h"
 #include "common/base/checksum.h"
+#include "common/data/csv_fields.h"
 #include "common/data/csv_numbers.h"
 #include "launcher/init/yaml_text.h"
 
@@ -41,13 +42,6 @@ bool isNamedAsId(const std::string& name) {
   if (std::find(kThings.begin(), kThings.end(), lower) != kThings.end()) return true;
   if (lower == "id" || name.ends_with("Id") || name.ends_with("ID")) return true;
   return lower.ends_with("_id") || lower.ends_with(" id") || lower.ends_with("-id");
-}
-
-// "0,5", as spreadsheets of many languages write a number.
-bool hasDecimalComma(const std::string& field) {
-  std::string with_point = field;
-  std::replace(with_point.begin(), with_point.end(), ',', '.');
-  return with_point != field && data::numberOf<double>(with_point).has_value();
 }
 
 // Numbers by size, then words byte by byte.
@@ -96,9 +90,9 @@ bool isDate(std::string_view field) {
   return has_end && digits[2] == 4 && isDay(parts[0], parts[1]);
 }
 
-std::optional<double> numberOfField(std::string_view field) {
+std::optional<double> numberOfField(std::string_view field, char decimal) {
   if (isMissingField(field)) return std::nullopt;
-  const std::optional<double> number = data::numberOf<double>(field);
+  const std::optional<double> number = data::decimalOf(field, decimal);
   return number && std::isfinite(static_cast<float>(*number)) ? number : std::nullopt;
 }
 
@@ -121,7 +115,7 @@ void ColumnFacts::add(std::string_view field) {
     if (isMarkerWord(field)) ++markers_[std::string(field)];
     return;
   }
-  const std::optional<double> number = numberOfField(field);
+  const std::optional<double> number = numberOfField(field, decimal_);
   if (number) {
     ++numbers_;
     whole_ += *number == std::floor(*number);
@@ -197,6 +191,11 @@ std::string ColumnFacts::uselessWords() const {
   return "";
 }
 
+// "0,5" where other columns have points, or the other way round.
+bool ColumnFacts::hasOtherDecimal(const std::string& field) const {
+  return data::decimalOf(field, decimal_ == '.' ? ',' : '.').has_value();
+}
+
 void ColumnFacts::judgeFeature(ColumnProfile& column, bool as_words) const {
   count(column);
   column.dates = areDates();
@@ -222,9 +221,11 @@ void ColumnFacts::judgeFeature(ColumnProfile& column, bool as_words) const {
         "dates, which dtf has no reader for: add columns of numbers instead, such as the month";
     return;
   } else {
-    column.why = hasDecimalComma(odd_)
-                     ? fmt::format("'{}' has a decimal comma, and numbers need a point", odd_)
-                     : uselessWords();
+    column.why =
+        hasOtherDecimal(odd_)
+            ? fmt::format("'{}' has a decimal {}, other columns have a {}", odd_,
+                          decimal_ == '.' ? "comma" : "point", decimal_ == '.' ? "point" : "comma")
+            : uselessWords();
     if (!column.why.empty()) return;
   }
   column.use = Use::kWords;
@@ -267,8 +268,11 @@ bool ColumnFacts::judgeTarget(ColumnProfile& column, std::string& wrong) const {
   else if (!many_ && words_.size() <= 1 && column.words.size() <= 1)
     wrong = fmt::format("every record has '{}' in it, so there is nothing to tell apart",
                         words_.empty() ? column.words[0].first : words_.begin()->first);
-  else if (hasDecimalComma(odd_))
-    wrong = fmt::format("'{}' has a decimal comma: write numbers with a point", odd_);
+  else if (hasOtherDecimal(odd_))
+    wrong = fmt::format(
+        "'{}' has a decimal {}, and other columns have a {}: write all numbers in "
+        "one way",
+        odd_, decimal_ == '.' ? "comma" : "point", decimal_ == '.' ? "point" : "comma");
   if (!wrong.empty()) return classes;
   if (!classes) {
     column.missing += others();

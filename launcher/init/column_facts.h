@@ -18,8 +18,9 @@ namespace dtf::launcher {
 
 using data::isMissingField;
 
-// The number that a model may read in a field; nullopt: it has none.
-std::optional<double> numberOfField(std::string_view field);
+// Returns the number that a model may read in a field, whose decimals follow `decimal`; nullopt: it
+// has none.
+std::optional<double> numberOfField(std::string_view field, char decimal = '.');
 
 // Whether a field is a day, with or without a time: "2024-03-31T08:15", "31.3.2024", "3/31/2024".
 bool isDate(std::string_view field);
@@ -54,7 +55,9 @@ class DistinctWords {
 // Threads: thread-compatible.
 class ColumnFacts {
  public:
-  explicit ColumnFacts(size_t sample_max = DistinctWords::kSampleMax) : estimate_(sample_max) {}
+  // `decimal`: what divides a number's decimals, a point or a comma.
+  explicit ColumnFacts(size_t sample_max = DistinctWords::kSampleMax, char decimal = '.')
+      : decimal_(decimal), estimate_(sample_max) {}
 
   // Counts the next field, without the spaces around it.
   void add(std::string_view field);
@@ -90,7 +93,9 @@ class ColumnFacts {
   void judgeMarkers(ColumnProfile& column) const;
   std::string uselessNumbers(const std::string& name) const;
   std::string uselessWords() const;
+  bool hasOtherDecimal(const std::string& field) const;
 
+  char decimal_;
   int64_t fields_ = 0, missing_ = 0, numbers_ = 0, whole_ = 0, dates_ = 0;
   double mean_ = 0, squares_ = 0;  // Welford's sums
   std::optional<double> last_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/data/libsvm_reader.h"
+#include "launcher/init/table_form.h"
 
 namespace dtf::launcher {
 
@@ -50,8 +51,7 @@ inline constexpr size_t kWordsCounted = 20'000;
 // Value type.
 struct TableProfile {
   std::filesystem::path file;
-  char delimiter = ',';
-  bool header = true;
+  TableForm form;
   int64_t rows = 0;
   std::vector<ColumnProfile> columns;
   size_t target = 0;  // of columns

@@ -77,10 +77,14 @@ std::string delimiterText(char delimiter) {
 
 std::vector<std::string> tableFindings(const TableProfile& table) {
   std::vector<std::string> lines = {
-      fmt::format("{}: {} of {}, divided by {}, {} header", table.file.filename().string(),
+      fmt::format("{}: {} of {}, divided by {}, {} header{}", table.file.filename().string(),
                   amountText(static_cast<uint64_t>(table.rows), "record"),
-                  amountText(table.columns.size(), "column"), delimiterText(table.delimiter),
-                  table.header ? "with a" : "without a")};
+                  amountText(table.columns.size(), "column"), delimiterText(table.form.delimiter),
+                  table.form.header ? "with a" : "without a",
+                  table.form.decimal == ',' ? ", with decimal commas" : "")};
+  if (table.form.skip_lines > 0)
+    lines.push_back(fmt::format("{} before the table: skipped",
+                                amountText(static_cast<uint64_t>(table.form.skip_lines), "line")));
   size_t width = 0, plain = 0, left_out = 0;
   for (const ColumnProfile& column : table.columns)
     width = std::max(width, shortName(column.name).size());
@@ -281,11 +285,14 @@ void addTable(JobDraft& draft, const TableProfile& table, const JobPlace& place,
               const std::vector<CategoryPlan>& categories) {
   std::vector<std::string>& data = draft.data;
   data = {"train:", "  format: csv", "  files: [" + yamlPath(table.file, place.folder()) + "]",
-          fmt::format("  header: {}", table.header)};
-  if (table.delimiter != ',')
-    data.push_back("  delimiter: " + (table.delimiter == '\t'
+          fmt::format("  header: {}", table.form.header)};
+  if (table.form.delimiter != ',')
+    data.push_back("  delimiter: " + (table.form.delimiter == '\t'
                                           ? std::string("tab")
-                                          : yamlText(std::string(1, table.delimiter))));
+                                          : yamlText(std::string(1, table.form.delimiter))));
+  if (table.form.skip_lines > 0)
+    data.push_back(fmt::format("  skip_lines: {}", table.form.skip_lines));
+  if (table.form.decimal == ',') data.push_back("  decimal: comma");
   const ColumnProfile& target = table.columns[table.target];
   if (table.learns_classes) {
     std::vector<std::string> classes;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,12 +16,11 @@
 #include "common/base/check.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/data/byte_source.h"
 #include "common/data/csv_numbers.h"
 #include "common/data/csv_records.h"
-#include "common/yaml/error_at.h"
 #include "common/yaml/key_table.h"
 #include "launcher/init/column_facts.h"
+#include "launcher/init/table_form.h"
 #include "launcher/init/yaml_text.h"
 
 namespace dtf::launcher {
@@ -31,137 +29,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using Use = ColumnProfile::Use;
-using TableRecord = std::vector<std::string>;
 
-constexpr size_t kSampleRecords = 200;
-constexpr size_t kSampleBytesMax = size_t{32} << 20;  // beyond it no record is added
 constexpr size_t kColumnsMax = 50'000;
 constexpr size_t kListedBytesMax = size_t{256} << 10;  // of words in a job's file
-
-[[noreturn]] void failTable(const fs::path& file, ErrorCode code, const std::string& why) {
-  throw yaml::ErrorAt(code, {printable(file.string()), 1, 1}, printable(why));
-}
-
-// The first records, as `delimiter` divides them.
-std::vector<TableRecord> sampleOf(const fs::path& file, char delimiter) {
-  data::CsvRecords records(file, delimiter);
-  std::vector<TableRecord> sample;
-  size_t bytes = 0;
-  while (sample.size() < kSampleRecords && bytes < kSampleBytesMax && records.next()) {
-    TableRecord record;
-    for (size_t i = 0; i < records.size(); ++i) {
-      record.emplace_back(data::trimmed(records.field(i)));
-      bytes += sizeof(std::string) + record.back().size();
-    }
-    sample.push_back(std::move(record));
-  }
-  return sample;
-}
-
-// How a delimiter divides a sample.
-struct Division {
-  char delimiter = ',';
-  size_t fields = 0;  // of the first record; 0: there is none
-  double alike = 0;   // the share of the records that have as many
-};
-
-Division divisionOf(const fs::path& file, char delimiter) {
-  const std::vector<TableRecord> sample = sampleOf(file, delimiter);
-  if (sample.empty()) return {delimiter};
-  const size_t fields = sample[0].size();
-  const auto alike = std::count_if(sample.begin(), sample.end(), [fields](const auto& record) {
-    return record.size() == fields;
-  });
-  return {delimiter, fields, static_cast<double>(alike) / static_cast<double>(sample.size())};
-}
-
-// Whether the file begins with lines of words rather than with a table's.
-bool looksLikeText(const fs::path& file) {
-  constexpr size_t kBytesLookedAt = 65536;
-  constexpr size_t kLineMin = 20;
-  std::vector<uint8_t> bytes(kBytesLookedAt);
-  bytes.resize(data::ByteSource(file).read(bytes.data(), bytes.size()));
-  const auto lines =
-      static_cast<size_t>(std::count(bytes.begin(), bytes.end(), static_cast<uint8_t>('\n'))) + 1;
-  const auto letters = static_cast<size_t>(std::count_if(bytes.begin(), bytes.end(), [](uint8_t c) {
-    return std::isalpha(c) != 0 || c == ' ' || c > 127;
-  }));
-  return bytes.size() >= kLineMin * lines && 5 * letters >= 4 * (bytes.size() - lines);
-}
-
-// Of a file that no delimiter divides; `wrong`: an error of one that was tried.
-[[noreturn]] void failNoTable(const fs::path& file, const std::optional<Error>& wrong) {
-  if (looksLikeText(file))
-    failTable(
-        file, ErrorCode::kBadData,
-        fmt::format("this looks like running text, which dtf has no reader for: no delimiter "
-                    "(',', ';', a tab, '|') divides its lines into the same number of fields. {}. "
-                    "To learn from text, save it as an array of character codes: DATA.md, "
-                    "\"Running text\", shows the few lines of Python",
-                    kDataRead));
-  if (wrong) throw Error(*wrong);
-  failTable(
-      file, ErrorCode::kBadData,
-      "the text has one column, or lines that no delimiter (',', ';', a tab, '|') divides into "
-      "the same number of fields: a table has a column to learn, and others to learn it from");
-}
-
-// The delimiter that divides nearly all records, or else half of them, into the same number of
-// fields, the most of all.
-char findDelimiter(const fs::path& file) {
-  constexpr std::array<char, 4> kDelimiters = {',', ';', '\t', '|'};
-  std::vector<Division> divisions;
-  std::optional<Error> wrong;  // with the first delimiter that can't be
-  for (const char delimiter : kDelimiters) {
-    // A quote inside a field of another delimiter may open one of this, which nothing closes.
-    try {
-      divisions.push_back(divisionOf(file, delimiter));
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kBadData) throw;
-      if (!wrong) wrong = error;
-    }
-  }
-  if (!divisions.empty() && divisions[0].fields == 0)
-    failTable(file, ErrorCode::kBadData, "the file is empty");
-  constexpr double kNearlyAll = 0.9, kMost = 0.5;
-  for (const double share : {kNearlyAll, kMost}) {
-    const Division* best = nullptr;
-    for (const Division& each : divisions)
-      if (each.alike >= share && each.fields > (best == nullptr ? 1 : best->fields)) best = &each;
-    if (best == nullptr) continue;
-    if (share < kNearlyAll && looksLikeText(file)) break;  // commas of some sentences
-    return best->delimiter;
-  }
-  failNoTable(file, wrong);
-}
-
-// Whether the first record names the columns: a word above numbers, or one that is not among the
-// words below it. A number above numbers is a value.
-bool hasHeader(const std::vector<TableRecord>& sample) {
-  DTF_CHECK(!sample.empty());
-  const TableRecord& first = sample[0];
-  int votes = 0;
-  bool any_number = false;
-  for (size_t column = 0; column < first.size(); ++column) {
-    size_t numbers = 0, filled = 0;
-    std::set<std::string> words;
-    for (size_t row = 1; row < sample.size(); ++row) {
-      if (column >= sample[row].size() || isMissingField(sample[row][column])) continue;
-      ++filled;
-      numbers += data::numberOf<double>(sample[row][column]).has_value();
-      words.insert(sample[row][column]);
-    }
-    const bool is_number = data::numberOf<double>(first[column]).has_value();
-    any_number = any_number || is_number;
-    if (filled > 0 && 5 * numbers >= 4 * filled)
-      votes += is_number ? -1 : isMissingField(first[column]) ? 0 : 2;
-    else if (words.contains(first[column]))
-      votes -= 2;
-    else
-      votes += is_number ? -1 : 2 * words.size() <= filled ? 1 : 0;
-  }
-  return votes > 0 || (votes == 0 && !any_number);
-}
 
 size_t findTarget(const fs::path& file, const std::vector<ColumnProfile>& columns,
                   const std::optional<std::string>& wanted) {
@@ -186,7 +56,7 @@ size_t findTarget(const fs::path& file, const std::vector<ColumnProfile>& column
 }
 
 // Columns with their names, and the keys by which a job's file has them.
-std::vector<ColumnProfile> namedColumns(const TableRecord& first, bool header) {
+std::vector<ColumnProfile> namedColumns(const std::vector<std::string>& first, bool header) {
   std::vector<ColumnProfile> columns;
   for (size_t i = 0; i < first.size(); ++i) {
     ColumnProfile column;
@@ -215,11 +85,12 @@ class TableScan {
   TableScan(TableProfile& profile, size_t word_bytes_max)
       : profile_(profile),
         word_bytes_max_(word_bytes_max),
-        facts_(profile.columns.size(), ColumnFacts(sampleMaxOf(profile.columns.size()))) {}
+        facts_(profile.columns.size(),
+               ColumnFacts(sampleMaxOf(profile.columns.size()), profile.form.decimal)) {}
 
   void read() {
-    data::CsvRecords records(profile_.file, profile_.delimiter);
-    if (profile_.header) records.next();
+    data::CsvRecords records(profile_.file, profile_.form.delimiter, 0, profile_.form.skip_lines);
+    if (profile_.form.header) records.next();
     while (records.next()) add(records);
     if (profile_.rows == 0)
       failTable(profile_.file, ErrorCode::kBadData, "there is no record behind the header");
@@ -276,8 +147,7 @@ class TableScan {
                const Use use = profile_.columns[i].use;
                if (use == Use::kTarget && !isTarget(field)) return false;
                // The reader refuses a gap, unless the column is left out in the end.
-               if (use == Use::kNumber && !isMissingField(field) && !numberOfField(field))
-                 return false;
+               if (use == Use::kNumber && !isMissingField(field) && !numberIn(field)) return false;
              }
              return true;
            });
@@ -326,7 +196,11 @@ class TableScan {
   }
 
   bool isTarget(std::string_view field) const {
-    return profile_.learns_classes ? classes_.contains(field) : numberOfField(field).has_value();
+    return profile_.learns_classes ? classes_.contains(field) : numberIn(field).has_value();
+  }
+
+  std::optional<double> numberIn(std::string_view field) const {
+    return numberOfField(field, profile_.form.decimal);
   }
 
   // Gaps are filled by their columns' names, but not where most of a column is missing.
@@ -349,8 +223,7 @@ class TableScan {
   bool hasNumber(const data::CsvRecords& records, size_t column) const {
     DTF_CHECK(column < profile_.columns.size());
     const std::string_view field = data::trimmed(records.field(column));
-    return numberOfField(field).has_value() ||
-           (profile_.columns[column].fills && isMissingField(field));
+    return numberIn(field).has_value() || (profile_.columns[column].fills && isMissingField(field));
   }
 
   // Columns that lack numbers are left out, those that lack the most first, while that keeps more
@@ -393,8 +266,8 @@ class TableScan {
     std::vector<int64_t> complete(lacking.size() + 1);
     if (lacking.empty() && malformed_ == 0 && profile_.columns[profile_.target].missing == 0)
       return {profile_.rows};
-    data::CsvRecords records(profile_.file, profile_.delimiter);
-    if (profile_.header) records.next();
+    data::CsvRecords records(profile_.file, profile_.form.delimiter, 0, profile_.form.skip_lines);
+    if (profile_.form.header) records.next();
     for (int64_t row = 0; row < profile_.rows && records.next(); ++row) {
       if (isMalformed(records) || !isTarget(data::trimmed(records.field(profile_.target))))
         continue;
@@ -427,11 +300,8 @@ TableProfile profileTable(const fs::path& file, const std::optional<std::string>
                           size_t word_bytes_max) {
   TableProfile profile;
   profile.file = file;
-  profile.delimiter = findDelimiter(file);
-  const std::vector<TableRecord> sample = sampleOf(file, profile.delimiter);
-  profile.header = hasHeader(sample);
-  profile.columns = namedColumns(sample[0], profile.header);
-  if (profile.columns.size() < 2) failNoTable(file, {});
+  profile.form = findTableForm(file);
+  profile.columns = namedColumns(profile.form.first_record, profile.form.header);
   if (profile.columns.size() > kColumnsMax)
     failTable(file, ErrorCode::kBadData,
               fmt::format("{} columns are more than the {} that init looks at: save the numbers as "

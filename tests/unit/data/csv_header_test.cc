@@ -41,10 +41,30 @@ TEST_F(CsvHeaderTest, AHeaderThatAStrayQuoteJoinsWithRecordsIsRefused) {
 TEST_F(CsvHeaderTest, AFirstLineThatIsNotTheHeaderOfItsRecordsIsNamed) {
   EXPECT_EQ(mistake("2,4,no,kind\n1.5,2.5,3.5,8,0\n4.5,5.5,6.5,9,1\n"),
             "t.csv:2:1: the records have 5 fields from here on, and the first line of t.csv names "
-            "4 columns: if it is no header, remove it, and what else comes before the table");
+            "4 columns: skip what comes before the table with skip_lines, or remove it");
+  spec_.skip_lines = 1;
+  EXPECT_EQ(mistake("2,4,no,yes\na,b,c,d,kind\n4.5,5.5,6.5,9,1\n"), "") << "skipped";
+  spec_.skip_lines = 0;
   EXPECT_EQ(mistake("a,kind\n1,2,3\n4,5\n"), "") << "a record that is broken";
   EXPECT_EQ(mistake("a,kind\n1,2,3\n"), "") << "no second record that is like it";
   EXPECT_EQ(mistake("a,kind\n"), "");
+}
+
+TEST_F(CsvHeaderTest, ALibsvmFileIsNamed) {
+  const auto wrong = [&](const std::string& text) {
+    return mistakeOf([&] { readCsvHeader(std::vector{folder_.write("t.csv", text)}, spec_); },
+                     ErrorCode::kBadConfig, folder_);
+  };
+  spec_.header = false;
+  spec_.label = "1";
+  const std::string named =
+      "t.csv: this seems to be a libsvm file, of labels and values with their index: set "
+      "'format: libsvm'";
+  EXPECT_EQ(wrong("1 1:0.5 3:2\n0 2:1.5\n"), named);
+  spec_.delimiter = ' ';
+  EXPECT_EQ(wrong("-1 1:0.5 3:2\n0 2:1.5\n"), named);
+  EXPECT_EQ(wrong("1 12:30 noon\n"), "");
+  EXPECT_EQ(wrong("1 2\n"), "");
 }
 
 TEST_F(CsvHeaderTest, AnotherDelimiterIsNamed) {

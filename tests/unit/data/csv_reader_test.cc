@@ -64,6 +64,14 @@ TEST_F(CsvReader, ReadsTablesWithoutAHeaderAndOtherDelimiters) {
   EXPECT_EQ(classes(table.labels()), (std::vector<int32_t>{4, 5, 6}));
 }
 
+TEST_F(CsvReader, AFieldInAnotherFormSaysHowToReadIt) {
+  spec_.delimiter = ';';
+  EXPECT_EQ(mistake({"a;b;kind\n1,5;2,5;0\n2,5;1;1\n"}),
+            "t0.csv: none of 2 records can be read:\n  t0.csv:2:1: '1,5' in column 'a' is no "
+            "number; with 'decimal: comma' it is one\n  t0.csv:3:1: '2,5' in column 'a' is no "
+            "number");
+}
+
 TEST_F(CsvReader, ReadsWordsAsClasses) {
   spec_.class_names = {"cat", "dog"};
   spec_.max_bad_records = 1;

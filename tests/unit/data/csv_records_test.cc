@@ -34,6 +34,18 @@ TEST(CsvRecords, SplitsAtDelimitersAndLineEnds) {
   EXPECT_EQ(recordsOf("\n\n"), "");
 }
 
+TEST(CsvRecords, LinesBeforeTheTableAreSkipped) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file =
+      folder.write("t.csv", "\xef\xbb\xbfof \"May\r\n\r\na,b\n1,2\n");
+  CsvRecords records(file, ',', 0, 2);
+  ASSERT_TRUE(records.next());
+  EXPECT_EQ(records.field(0), "a") << "a quote in a skipped line opens nothing";
+  EXPECT_EQ(records.line(), 3);
+  CsvRecords all(file, ',', 0, 9);
+  EXPECT_FALSE(all.next());
+}
+
 TEST(CsvRecords, QuotedFieldsHoldAnything) {
   EXPECT_EQ(recordsOf("\"a,\"\"b\"\"\",\"c\r\nd\"\n\"e\"f\n"), "[a,\"b\"|c\nd][ef]");
   EXPECT_EQ(recordsOf("a\"b,c\n"), "[a\"b|c]") << "a quote elsewhere is none";

@@ -91,7 +91,8 @@ TEST_F(InitCommand, NothingIsWrittenOfDataThatCannotBeRead) {
   mistakeOf(ErrorCode::kBadData, [this] { printed(); });
   EXPECT_FALSE(std::filesystem::exists("none.yaml"));
   options_.data.reset();
-  EXPECT_THAT(mistakeOf(ErrorCode::kUsage, [this] { printed(); }), HasSubstr("--data is missing"));
+  EXPECT_THAT(mistakeOf(ErrorCode::kUsage, [this] { printed(); }),
+              HasSubstr("the data are missing"));
 }
 
 }  // namespace

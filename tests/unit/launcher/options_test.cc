@@ -161,8 +161,11 @@ TEST(Options, OfAJobThatIsWrittenForData) {
   EXPECT_EQ(options.output, "-");
   EXPECT_TRUE(options.force);
   EXPECT_EQ(parse({"init", "--data=d.npz", "--features=x"}).features, "x");
-  EXPECT_THAT(mistake({"init", "t.csv"}),
-              ::testing::HasSubstr("unexpected argument 't.csv': name the data with --data"));
+  EXPECT_EQ(parse({"init", "t.csv", "--target=y"}).data, "t.csv");
+  EXPECT_THAT(mistake({"init", "t.csv", "u.csv"}),
+              ::testing::HasSubstr("unexpected argument 'u.csv': init describes one set of data"));
+  EXPECT_THAT(mistake({"init", "t.csv", "--data", "u.csv"}),
+              ::testing::HasSubstr("unexpected argument 't.csv'"));
   EXPECT_THAT(mistake({"init", "--data", "t.csv", "--set", "a=b"}),
               ::testing::HasSubstr("--set is for jobs, not for the verb 'init'"));
   EXPECT_THAT(mistake({"a.yaml", "--data", "t.csv"}),
