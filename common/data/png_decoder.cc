@@ -34,6 +34,9 @@ class PngReader {
         info_(png_ == nullptr ? nullptr : png_create_info_struct(png_)) {
     DTF_CHECK_MSG(info_ != nullptr, "libpng is another than this was built with, or has no memory");
     png_set_read_fn(png_, this, onRead);
+    // The pixels need IHDR, PLTE, tRNS and IDAT. libpng (1.6.39) would allocate the bytes that an
+    // eXIf says it has, before it reads any, and no limit of the next two holds it.
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_chunk_malloc_max(png_, kPngChunkBytesMax);
     png_set_chunk_cache_max(png_, kPngChunksMax);
   }
