@@ -257,6 +257,15 @@ class Graph:
         """An int64 scalar variable, 0 at first."""
         return self.op("Variable", name=name, shape=(), dtype=np.int64, initializer="zeros")
 
+    def initial_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Returns the arrays with which variables begin; a moving average begins as its variable."""
+        arrays = dict(self.initial_values)
+        for name, array in self.initial_values.items():
+            average = f"{name}/ExponentialMovingAverage"
+            if average not in arrays and self.named(average) is not None:
+                arrays[average] = array
+        return arrays
+
     # ---- training
     def gradients(self, loss: Output, with_respect_to: Sequence[Output]) -> list[Output]:
         """Adds d(loss) / d(x) for each x."""

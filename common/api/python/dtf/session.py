@@ -116,6 +116,7 @@ class Session(Steps):
         def opened() -> Handle:
             made = ctypes.c_void_p()
             with graph.lock, graph.use() as pointer:
+                self._initial = graph.initial_arrays()
                 lib.session_open(pointer, texts(places), len(places), ctypes.byref(options), ctypes.byref(made))
             return Handle(made, lib.session_free, "session")
 
@@ -151,7 +152,7 @@ class Session(Steps):
         seed and the order of the variables, as in a job with this seed. With several clients one initializes."""
         number = whole("seed", seed, 0, UINT64_MAX)
         self._blocking(lambda session: lib.session_initialize(session, number))
-        for name, value in self.graph.initial_values.items():
+        for name, value in self._initial.items():
             self.set_variable(name, value)
 
     def uninitialized(self) -> list[str]:
