@@ -4,9 +4,9 @@ Usage: optimizers_tensorflow_test.py LIBDTF [WORD]      WORD: only cases with it
        Needs DTF_SOURCE_ROOT.
 
 Both get the same gradients: the loss is sum(w * x), or sum(gather(w, ids) * x). Its gradient by w is
-x, or IndexedSlices with ids that repeat. Slots are compared by TensorFlow's names. A variable
-may differ by 3e-6 of its largest element. Exit 77 (skipped, with the reason) where Python lacks
-TensorFlow.
+x, or IndexedSlices with ids that repeat. In a network each side computes its own gradients. Slots
+are compared by TensorFlow's names. A variable may differ by 3e-6 of its largest element. Exit 77
+(skipped, with the reason) where Python lacks TensorFlow.
 
 Slots of adam and adamw are compared with betas that a float32 has. TensorFlow subtracts the float32
 of 0.999 from 1, so its mean of squares is 1.3e-5 less than the formula's; its bias correction has
@@ -63,16 +63,21 @@ class Case:
         ids = self.random.choice(ROWS, READ, replace=self.rows == "repeated").astype(np.int32)
         return {"ids": ids, "w/x": self.random.normal(size=(READ, COLUMNS)).astype(np.float32)}
 
+    def loss_by_dtf(self, w, fed):
+        losses = [dtf.reduce_sum((dtf.gather(one, fed["ids"]) if self.rows else one) * fed[f"{key}/x"]) for key, one in w.items()]
+        return losses[0] if len(losses) == 1 else losses[0] + losses[1]
+
+    def gradients_by_tensorflow(self, w, fed):
+        if not self.rows:
+            return [fed[f"{key}/x"] for key in w]
+        return tf.gradients(tf.reduce_sum(tf.gather(w["w"], fed["ids"]) * fed["w/x"]), w["w"])
+
     def by_dtf(self, names):
         """Returns the variables of these names at the end."""
         graph = dtf.Graph()
         fed = {key: graph.placeholder(value.dtype, value.shape, key) for key, value in self.feeds[0].items()}
-        losses = []
-        for key, value in self.initial.items():
-            w = graph.variable(key, initializer=value)
-            losses.append(dtf.reduce_sum((dtf.gather(w, fed["ids"]) if self.rows else w) * fed[f"{key}/x"]))
-        loss = losses[0] if len(losses) == 1 else losses[0] + losses[1]
-        training = self.ours.minimize(loss, **self.settings)
+        w = {key: graph.variable(key, initializer=value) for key, value in self.initial.items()}
+        training = self.ours.minimize(self.loss_by_dtf(w, fed), **self.settings)
         with dtf.Session(graph) as session:
             session.initialize()
             for feeds in self.feeds:
@@ -86,11 +91,8 @@ class Case:
         with tf.Graph().as_default(), v1.Session() as session:
             step = v1.train.get_or_create_global_step()
             fed = {key: v1.placeholder(value.dtype, value.shape, key) for key, value in self.feeds[0].items()}
-            pairs = []
-            for key, value in self.initial.items():
-                w = v1.get_variable(key, initializer=value, use_resource=True)
-                x = fed[f"{key}/x"]
-                pairs.append((tf.gradients(tf.reduce_sum(tf.gather(w, fed["ids"]) * x), w)[0] if self.rows else x, w))
+            w = {key: v1.get_variable(key, initializer=value, use_resource=True) for key, value in self.initial.items()}
+            pairs = list(zip(self.gradients_by_tensorflow(w, fed), w.values()))
             with tf.control_dependencies([self.theirs(pairs, step)]):
                 train = v1.assign_add(step, 1)
             session.run(v1.global_variables_initializer())
@@ -125,6 +127,32 @@ class Keras:
         for feeds in case.feeds:
             optimizer.apply([tf.constant(feeds[f"{key}/x"]) for key in case.initial])
         return {key: variable.numpy() for key, variable in zip(case.initial, variables)}
+
+
+class Network(Case):
+    """An embedding, two dense layers and a cross-entropy: each side computes its own gradients."""
+
+    WORDS, BATCH, CLASSES = 4, 16, 5
+    PARTS = {"w": (ROWS, COLUMNS), "hidden": (WORDS * COLUMNS, 12), "bias": (12,), "output": (12, CLASSES)}
+
+    def __init__(self, name, ours, theirs, **more):
+        super().__init__(f"network: {name}", ours, theirs, **more)
+        self.initial = {key: (0.3 * self.random.normal(size=shape)).astype(np.float32) for key, shape in self.PARTS.items()}
+
+    def drawn_feeds(self):
+        return {"ids": self.random.integers(0, ROWS, (self.BATCH, self.WORDS), dtype=np.int32),
+                "labels": self.random.integers(0, self.CLASSES, self.BATCH, dtype=np.int32)}
+
+    def loss_by_dtf(self, w, fed):
+        words = dtf.reshape(dtf.gather(w["w"], fed["ids"]), [self.BATCH, -1])
+        logits = dtf.tanh(dtf.bias_add(words @ w["hidden"], w["bias"])) @ w["output"]
+        return dtf.reduce_mean(dtf.sparse_softmax_cross_entropy_with_logits(labels=fed["labels"], logits=logits))
+
+    def gradients_by_tensorflow(self, w, fed):
+        words = tf.reshape(tf.gather(w["w"], fed["ids"]), [self.BATCH, -1])
+        logits = tf.tanh(words @ w["hidden"] + w["bias"]) @ w["output"]
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=fed["labels"], logits=logits))
+        return tf.gradients(loss, list(w.values()))
 
 
 # ---- the other side: each returns a function from [(gradient, variable)] and the step to an op
@@ -317,6 +345,13 @@ def sparse_cases():
                                                  l2_shrinkage_regularization_strength=0.2)))
 
 
+def networks():
+    train = v1.train
+    yield Network("momentum", dtf.Momentum(0.1, momentum=0.9), tf1(lambda _: train.MomentumOptimizer(0.1, 0.9)))
+    yield Network("adagrad", dtf.Adagrad(0.1), tf1(lambda _: train.AdagradOptimizer(0.1)))
+    yield Network("adam", dtf.Adam(0.01, epsilon=1e-3), tf1(lambda _: train.AdamOptimizer(0.01, epsilon=1e-3)))
+
+
 def main(library, word=""):
     global dtf
     os.environ["DTF_LIBRARY"] = str(pathlib.Path(library).resolve())
@@ -324,7 +359,7 @@ def main(library, word=""):
     import dtf
     optimizers = {kind for kind in vars(dtf).values() if isinstance(kind, type) and issubclass(kind, dtf.Optimizer) and kind.name}
     failed, compared = [], {}
-    for case in [*dense_cases(), *sparse_cases()]:
+    for case in [*dense_cases(), *sparse_cases(), *networks()]:
         kind = type(case.ours)
         compared.setdefault(kind, 0.0)
         if word in case.name:
