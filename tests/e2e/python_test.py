@@ -323,7 +323,7 @@ class Mistakes(Case):
             self.assertEqual(saver.save(session, self.folder, np.uint8(7)), f"{self.folder}/step-7")
         self.refused(wrong, "a dimension is 18446744073709551616", graph.placeholder, dtf.float32, [2**64])
         self.refused(wrong, "a dimension is 1.5", dtf.empty, [1.5])
-        self.refused(wrong, "'axis' is 18446744073709551616", dtf.argmax, graph.placeholder(dtf.float32, [2]), 2**64)
+        self.refused(wrong, "the axis is 18446744073709551616", dtf.argmax, graph.placeholder(dtf.float32, [2]), 2**64)
         self.refused(wrong, "node is 4294967296", graph.node_name, 2**32)
         self.assertIsNone(graph.named("w:4294967296"))
         self.assertIsNone(graph.named("w:²"))

@@ -22,6 +22,9 @@ def _flat(fetches: Any) -> list[Key]:
         return [fetches]
     if isinstance(fetches, Mapping):
         return [one for each in fetches.values() for one in _flat(each)]
+    fields = getattr(fetches, "_fields", ())  # of Minimized and SyncMinimized: not all of them have values
+    if "train" in fields and ("finish" in fields or None in fetches):
+        raise errors.InvalidArgumentError("a training step has no value as a whole: run its `train`, as session.run(training.train)")
     if isinstance(fetches, (list, tuple)):
         return [one for each in fetches for one in _flat(each)]
     raise errors.InvalidArgumentError(f"{fetches!r} can't be fetched: name a dtf.Output, its name, or a list, tuple or dict of them")
