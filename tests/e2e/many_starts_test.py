@@ -87,7 +87,7 @@ def main(library, cpp):
     seconds.sort()
     print(f"{len(seconds)} starts, {len(failures)} failures; seconds: median {seconds[len(seconds) // 2]:.1f}, most {seconds[-1]:.1f}, "
           f"in all {sum(seconds):.0f}")
-    sys.exit("\n".join(failures))
+    sys.exit("\n".join(failures) or 0)
 
 
 if __name__ == "__main__":
