@@ -223,7 +223,7 @@ train:
                 self.assertTrue(all(isinstance(one, dict) for one in status.values()), status)
                 job.stop()
             self.assertEqual(job.summary["outcome"], "stopped")
-            self.refused(dtf.UnavailableError, "", reader.take, 0.1)
+            self.refused(dtf.UnavailableError, "ps/", reader.take, 0.1)
             self.assertEqual(set(reader.status().values()), {None})
         self.refused(dtf.ClosedError, "the job reader is closed", reader.take)
         self.refused(dtf.InvalidArgumentError, "one process", dtf.JobReader, SHELLS)
