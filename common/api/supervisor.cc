@@ -28,12 +28,24 @@ void noteSignal(int number) {
   signalled = number;
 }
 
+// A supervisor whose stop request also ends the opening of a session.
+// Threads: any, but for `supervisor`, which has its own rules. Blocks: never.
+struct Stoppable {
+  dtf::train::GraphSupervisor supervisor;
+  const std::shared_ptr<std::atomic<bool>> gives_up = std::make_shared<std::atomic<bool>>(false);
+
+  void requestStop() {
+    *gives_up = true;
+    supervisor.requestStop();
+  }
+};
+
 // Catches SIGTERM and SIGINT while it exists, and calls the supervisor, from a thread.
 // Owns: the thread; the handlers before it, which it restores.
 // Borrows: the supervisor. Threads: any. Blocks: never.
 class SignalWatch {
  public:
-  explicit SignalWatch(dtf::train::GraphSupervisor& supervisor) : supervisor_(supervisor) {
+  explicit SignalWatch(Stoppable& stoppable) : stoppable_(stoppable) {
     signalled = 0;
     struct sigaction action {};
     action.sa_handler = noteSignal;
@@ -62,17 +74,17 @@ class SignalWatch {
     dtf::MutexLock lock(mutex_);
     while (!ending_) {
       if (signalled != 0 && abort_at == steady_clock::time_point::max()) {
-        supervisor_.requestStop();
+        stoppable_.requestStop();
         abort_at = steady_clock::now() + kStopGrace;
       }
       if (steady_clock::now() >= abort_at &&
-          supervisor_.abortStep("signal " + std::to_string(signalled.load())))
+          stoppable_.supervisor.abortStep("signal " + std::to_string(signalled.load())))
         return;
       changed_.waitUntil(mutex_, steady_clock::now() + kSignalPoll);
     }
   }
 
-  dtf::train::GraphSupervisor& supervisor_;
+  Stoppable& stoppable_;
   struct sigaction before_term_ {};
   struct sigaction before_int_ {};
   dtf::Mutex mutex_;
@@ -126,13 +138,14 @@ struct Opening {
   std::string keys;
   dtf_session_options options{};
 
-  dtf_session* open(const dtf::graph::Graph& graph) const {
+  dtf_session* open(const dtf::graph::Graph& graph,
+                    std::shared_ptr<const std::atomic<bool>> gives_up) const {
     std::vector<const char*> texts;
     for (const std::string& target : targets) texts.push_back(target.c_str());
     dtf_session_options how = options;
     if (how.size >= offsetof(dtf_session_options, keys) + sizeof(how.keys))
       how.keys = keys.empty() ? nullptr : keys.c_str();
-    return dtf::api::openSession(graph, texts.data(), texts.size(), &how);
+    return dtf::api::openSession(graph, texts.data(), texts.size(), &how, std::move(gives_up));
   }
 };
 
@@ -140,11 +153,12 @@ struct Opening {
 
 struct dtf_supervisor {
   explicit dtf_supervisor(const dtf_supervisor_options& given)
-      : supervisor(dtf::realFileSystem(), optionsOf(given)) {
-    if (given.handle_signals != 0) signals = std::make_unique<SignalWatch>(supervisor);
+      : stoppable{{dtf::realFileSystem(), optionsOf(given)}} {
+    if (given.handle_signals != 0) signals = std::make_unique<SignalWatch>(stoppable);
   }
 
-  dtf::train::GraphSupervisor supervisor;
+  Stoppable stoppable;
+  dtf::train::GraphSupervisor& supervisor = stoppable.supervisor;
   Opening opening;
   std::shared_ptr<dtf_session> session;  // shared with the supervisor
   std::unique_ptr<SignalWatch> signals;  // null: the program handles them
@@ -181,7 +195,8 @@ dtf_code dtf_supervisor_prepare(dtf_supervisor* supervisor, const dtf_graph* gra
     }
     if (opening.options.keys != nullptr) opening.keys = opening.options.keys;
     const auto open = [supervisor](const dtf::graph::Graph& of) {
-      std::shared_ptr<dtf_session> made(supervisor->opening.open(of), dtf_session_free);
+      std::shared_ptr<dtf_session> made(
+          supervisor->opening.open(of, supervisor->stoppable.gives_up), dtf_session_free);
       // The small session of the supervisor itself is opened after the program's.
       const bool is_programs = of.find(dtf::train::kReadyVariable) == nullptr;
       if (is_programs) supervisor->session = made;
@@ -220,12 +235,12 @@ dtf_code dtf_supervisor_save(dtf_supervisor* supervisor) {
 }
 
 void dtf_supervisor_request_stop(dtf_supervisor* supervisor) {
-  supervisor->supervisor.requestStop();
+  supervisor->stoppable.requestStop();
 }
 
 dtf_code dtf_supervisor_abort(dtf_supervisor* supervisor, const char* why) {
   return guarded([&] {
-    supervisor->supervisor.requestStop();
+    supervisor->stoppable.requestStop();
     supervisor->supervisor.abortStep(why);
   });
 }

@@ -343,6 +343,13 @@ class Graph:
             return None
         return output
 
+    def copied(self) -> Handle:
+        """Returns a copy for the C interface, to be used without the lock: a session may take long to open."""
+        made = ctypes.c_void_p()
+        with self._lock, self._handle as graph:
+            lib.graph_copy(graph, ctypes.byref(made))
+        return Handle(made, lib.graph_free, "graph", forks=True)
+
     def use(self) -> Handle:
         """The graph of the C interface, for other modules: `with graph.use() as pointer`."""
         return self._handle

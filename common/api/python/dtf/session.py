@@ -118,8 +118,9 @@ class Session(Steps):
 
         def opened() -> Handle:
             made = ctypes.c_void_p()
-            with graph.lock, graph.use() as pointer:
-                self._initial = graph.initial_arrays()
+            with graph.lock:
+                self._initial, copy = graph.initial_arrays(), graph.copied()
+            with copy as pointer:
                 lib.session_open(pointer, texts(places), len(places), ctypes.byref(options), ctypes.byref(made))
             return Handle(made, lib.session_free, "session")
 
