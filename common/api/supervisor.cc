@@ -28,24 +28,12 @@ void noteSignal(int number) {
   signalled = number;
 }
 
-// A supervisor whose stop request also ends the opening of a session.
-// Threads: any, but for `supervisor`, which has its own rules. Blocks: never.
-struct Stoppable {
-  dtf::train::GraphSupervisor supervisor;
-  const std::shared_ptr<std::atomic<bool>> gives_up = std::make_shared<std::atomic<bool>>(false);
-
-  void requestStop() {
-    *gives_up = true;
-    supervisor.requestStop();
-  }
-};
-
 // Catches SIGTERM and SIGINT while it exists, and calls the supervisor, from a thread.
 // Owns: the thread; the handlers before it, which it restores.
 // Borrows: the supervisor. Threads: any. Blocks: never.
 class SignalWatch {
  public:
-  explicit SignalWatch(Stoppable& stoppable) : stoppable_(stoppable) {
+  explicit SignalWatch(dtf::train::GraphSupervisor& supervisor) : supervisor_(supervisor) {
     signalled = 0;
     struct sigaction action {};
     action.sa_handler = noteSignal;
@@ -74,17 +62,17 @@ class SignalWatch {
     dtf::MutexLock lock(mutex_);
     while (!ending_) {
       if (signalled != 0 && abort_at == steady_clock::time_point::max()) {
-        stoppable_.requestStop();
+        supervisor_.requestStop();
         abort_at = steady_clock::now() + kStopGrace;
       }
       if (steady_clock::now() >= abort_at &&
-          stoppable_.supervisor.abortStep("signal " + std::to_string(signalled.load())))
+          supervisor_.abortStep("signal " + std::to_string(signalled.load())))
         return;
       changed_.waitUntil(mutex_, steady_clock::now() + kSignalPoll);
     }
   }
 
-  Stoppable& stoppable_;
+  dtf::train::GraphSupervisor& supervisor_;
   struct sigaction before_term_ {};
   struct sigaction before_int_ {};
   dtf::Mutex mutex_;
@@ -153,12 +141,11 @@ struct Opening {
 
 struct dtf_supervisor {
   explicit dtf_supervisor(const dtf_supervisor_options& given)
-      : stoppable{{dtf::realFileSystem(), optionsOf(given)}} {
-    if (given.handle_signals != 0) signals = std::make_unique<SignalWatch>(stoppable);
+      : supervisor(dtf::realFileSystem(), optionsOf(given)) {
+    if (given.handle_signals != 0) signals = std::make_unique<SignalWatch>(supervisor);
   }
 
-  Stoppable stoppable;
-  dtf::train::GraphSupervisor& supervisor = stoppable.supervisor;
+  dtf::train::GraphSupervisor supervisor;
   Opening opening;
   std::shared_ptr<dtf_session> session;  // shared with the supervisor
   std::unique_ptr<SignalWatch> signals;  // null: the program handles them
@@ -196,7 +183,7 @@ dtf_code dtf_supervisor_prepare(dtf_supervisor* supervisor, const dtf_graph* gra
     if (opening.options.keys != nullptr) opening.keys = opening.options.keys;
     const auto open = [supervisor](const dtf::graph::Graph& of) {
       std::shared_ptr<dtf_session> made(
-          supervisor->opening.open(of, supervisor->stoppable.gives_up), dtf_session_free);
+          supervisor->opening.open(of, supervisor->supervisor.stopRequest()), dtf_session_free);
       // The small session of the supervisor itself is opened after the program's.
       const bool is_programs = of.find(dtf::train::kReadyVariable) == nullptr;
       if (is_programs) supervisor->session = made;
@@ -235,12 +222,12 @@ dtf_code dtf_supervisor_save(dtf_supervisor* supervisor) {
 }
 
 void dtf_supervisor_request_stop(dtf_supervisor* supervisor) {
-  supervisor->stoppable.requestStop();
+  supervisor->supervisor.requestStop();
 }
 
 dtf_code dtf_supervisor_abort(dtf_supervisor* supervisor, const char* why) {
   return guarded([&] {
-    supervisor->stoppable.requestStop();
+    supervisor->supervisor.requestStop();
     supervisor->supervisor.abortStep(why);
   });
 }
