@@ -21,6 +21,7 @@ step "tests: simulated clusters, 10 000 seeds" build/tests/sim/sim --seeds 0:100
 step "tests: simulated sessions, 10 000 seeds" build/tests/session_sim/session_sim --seeds 0:10000
 step "tests: killed real processes, 5 times" \
   meson_test build --repeat 5 checkpoint_kill resume ending robustness sleepers
+DTF_STARTS=200 step "tests: the classic program, started 200 times" meson_test build many_starts
 step "tests: one core beside four busy loops, and a slow disk" loaded_tests
 step "tests: simulated clusters that are hurt at their end, each combination" build/tests/sim/sim --seeds 1000000000:1000005280
 step "chaos: killed and frozen tasks, every plan" scripts/chaos.sh

@@ -16,7 +16,8 @@
 #            mistakes, 10 000 seeds, a slow disk, one core beside four busy loops, booted hosts,
 #            Slurm, packages, images, a browser and Prometheus, whole chaos plans, tables and goals
 #            of dtf-bench, clang-tidy on every file, each fuzz target for a minute, each op beside
-#            PyTorch (5 GB)
+#            PyTorch (5 GB), each optimizer beside TensorFlow (2 GB), 200 starts of the classic
+#            program
 #   DTF_FUZZ_SECONDS=600 scripts/test.sh                 for each fuzz target (default 5, --all 60)
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -143,7 +144,7 @@ step "lint: planted mistakes of the simulators fit the code" python3 tests/sim/m
 step "lint: chaos plans and verdicts" python3 tests/chaos/chaos_test.py
 
 # Tests that compare with Python's packages are skipped without them; standard error has the reason.
-scripts/python-env.sh build/python-env ${is_all:+--torch} >/dev/null &
+scripts/python-env.sh build/python-env ${is_all:+--torch --tensorflow} >/dev/null &
 python_env=$!
 cuda=disabled
 if changes_gpu; then

@@ -2,8 +2,9 @@
 """Builds the wheel of the Python package `dtf` (common/api/python), with Python's own library alone and without a network. The wheel
 is pure: it finds libdtf.so where it runs. Equal sources give equal bytes.
 
-Usage: wheel.py [FOLDER]        default: build/wheel; prints the path of the wheel
+It prints the path of the wheel.
 """
+import argparse
 import base64
 import hashlib
 import pathlib
@@ -33,11 +34,19 @@ def digest(content):
     return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
 
 
-def main(folder="build/wheel"):
-    version = re.search(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M).group(1)
-    of_package = re.search(r'^VERSION = "(.*)"$', (PACKAGE / "_library.py").read_text(), re.M).group(1)
+def version_in(path, pattern):
+    found = re.search(pattern, path.read_text(encoding="utf-8"), re.M)
+    if found is None:
+        sys.exit(f"{path}: error: no line is {pattern}: the wheel has its version from there")
+    return found.group(1)
+
+
+def build(folder):
+    """Returns the path of the wheel."""
+    version = version_in(ROOT / "meson.build", r"^  version: '(.*)',$")
+    of_package = version_in(PACKAGE / "_library.py", r'^VERSION = "(.*)"$')
     if version != of_package:
-        sys.exit(f"{PACKAGE}/_library.py: error: its version is {of_package}, that of meson.build {version}: make them equal")
+        sys.exit(f"{PACKAGE}/_library.py: error: its version is {of_package}, but meson.build has {version}: make them equal")
     info = f"dtf-{version}.dist-info"
     files = {f"dtf/{path.name}": path.read_bytes() for path in sorted(PACKAGE.iterdir()) if path.suffix in (".py", ".typed")}
     files[f"{info}/LICENSE"] = (ROOT / "LICENSE").read_bytes()
@@ -52,10 +61,18 @@ def main(folder="build/wheel"):
             entry = zipfile.ZipInfo(name)  # of 1980, as all its entries
             entry.external_attr, entry.compress_type = MODE, zipfile.ZIP_DEFLATED
             archive.writestr(entry, content)
-    print(wheel)
+    return wheel
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", nargs="?", default="build/wheel", help="of the wheel, made if it isn't there; default: %(default)s")
+    folder = parser.parse_args().folder
+    try:
+        print(build(folder))
+    except OSError as error:
+        sys.exit(f"wheel.py: error: {error.filename or folder}: {error.strerror or error}; name a folder that you may write to: wheel.py FOLDER")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2 or "--help" in sys.argv:
-        sys.exit(__doc__)
-    main(*sys.argv[1:])
+    main()

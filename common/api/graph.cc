@@ -64,6 +64,10 @@ dtf_code dtf_graph_new(dtf_graph** made) {
   return guarded([&] { *made = new dtf_graph; });
 }
 
+dtf_code dtf_graph_copy(const dtf_graph* graph, dtf_graph** made) {
+  return guarded([&] { *made = new dtf_graph{graph->graph}; });
+}
+
 void dtf_graph_free(dtf_graph* graph) {
   delete graph;
 }

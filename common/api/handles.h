@@ -2,6 +2,7 @@
 
 // The objects behind the handles of <dtf/dtf.h>.
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <string>
@@ -44,9 +45,11 @@ graph::Output toOutput(dtf_output output);
 void checkHas(const graph::Graph& graph, dtf_output output);
 
 engine::Session& sessionOf(dtf_session& session);
-// As dtf_session_open(). The caller owns the session.
+// As dtf_session_open(). The caller owns the session. Another thread sets `gives_up`, which may be
+// null, to end the wait for the tasks within a second: kUnavailable.
 dtf_session* openSession(const graph::Graph& graph, const char* const* targets, size_t count,
-                         const dtf_session_options* options);
+                         const dtf_session_options* options,
+                         std::shared_ptr<const std::atomic<bool>> gives_up = nullptr);
 // Errors: kUsage for a step without fetches and targets.
 void checkAsks(size_t fetch_count, size_t target_count);
 // Borrows the values.

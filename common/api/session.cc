@@ -60,7 +60,8 @@ dtf::engine::Session& dtf::api::sessionOf(dtf_session& session) {
 }
 
 dtf_session* dtf::api::openSession(const graph::Graph& graph, const char* const* targets,
-                                   size_t count, const dtf_session_options* options) {
+                                   size_t count, const dtf_session_options* options,
+                                   std::shared_ptr<const std::atomic<bool>> gives_up) {
   DTF_CHECK(count == 0 || targets != nullptr);
   const dtf_session_options wanted = optionsOf(options, "dtf_session_options");
   quietLog();
@@ -69,6 +70,7 @@ dtf_session* dtf::api::openSession(const graph::Graph& graph, const char* const*
   if (count > 0) {
     wire::RemoteTasksOptions remote = remoteOptions(targets, count, wanted);
     remote.wanted = wire::tasksNamedIn(graph);
+    remote.gives_up = std::move(gives_up);
     auto tasks = std::make_unique<wire::RemoteTasks>(std::move(remote));
     session->session = std::make_unique<engine::Session>(graph, std::move(tasks), how);
   } else {

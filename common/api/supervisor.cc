@@ -126,13 +126,14 @@ struct Opening {
   std::string keys;
   dtf_session_options options{};
 
-  dtf_session* open(const dtf::graph::Graph& graph) const {
+  dtf_session* open(const dtf::graph::Graph& graph,
+                    std::shared_ptr<const std::atomic<bool>> gives_up) const {
     std::vector<const char*> texts;
     for (const std::string& target : targets) texts.push_back(target.c_str());
     dtf_session_options how = options;
     if (how.size >= offsetof(dtf_session_options, keys) + sizeof(how.keys))
       how.keys = keys.empty() ? nullptr : keys.c_str();
-    return dtf::api::openSession(graph, texts.data(), texts.size(), &how);
+    return dtf::api::openSession(graph, texts.data(), texts.size(), &how, std::move(gives_up));
   }
 };
 
@@ -181,7 +182,8 @@ dtf_code dtf_supervisor_prepare(dtf_supervisor* supervisor, const dtf_graph* gra
     }
     if (opening.options.keys != nullptr) opening.keys = opening.options.keys;
     const auto open = [supervisor](const dtf::graph::Graph& of) {
-      std::shared_ptr<dtf_session> made(supervisor->opening.open(of), dtf_session_free);
+      std::shared_ptr<dtf_session> made(
+          supervisor->opening.open(of, supervisor->supervisor.stopRequest()), dtf_session_free);
       // The small session of the supervisor itself is opened after the program's.
       const bool is_programs = of.find(dtf::train::kReadyVariable) == nullptr;
       if (is_programs) supervisor->session = made;

@@ -151,7 +151,7 @@ void GraphSupervisor::recover() {
       missing = error.message();
     }
     if (now >= deadline) giveUp(missing);
-    if (stop_requested_)
+    if (*stop_requested_)
       throw Error(ErrorCode::kUnavailable,
                   options_.task + " was asked to stop while it waited: " + missing);
     if (now - logged >= kLogEvery) {
@@ -171,7 +171,7 @@ void GraphSupervisor::giveUp(const std::string& missing) const {
 // Ends with a request to stop.
 void GraphSupervisor::pause(TimePoint until) {
   MutexLock lock(pause_mutex_);
-  while (!stop_requested_ && clock_.now() < until) paused_.waitUntil(pause_mutex_, until);
+  while (!*stop_requested_ && clock_.now() < until) paused_.waitUntil(pause_mutex_, until);
 }
 
 // The first loss is recovered at once; then whatever causes them needs time.
@@ -182,7 +182,7 @@ void GraphSupervisor::pauseAfterLosses() {
 void GraphSupervisor::requestStop() {
   {
     MutexLock lock(pause_mutex_);  // no pause begins between the store and the call
-    stop_requested_ = true;
+    *stop_requested_ = true;
   }
   paused_.notifyAll();
 }
@@ -306,7 +306,7 @@ std::optional<GraphSupervisor::Values> GraphSupervisor::run(std::span<const engi
     if (isFinished(error)) return std::nullopt;
     if (!isLost(error)) throw;
     if (step_aborted_.exchange(false)) return std::nullopt;
-    if (stop_requested_ || ++losses_ > kLossesMax) throw;
+    if (*stop_requested_ || ++losses_ > kLossesMax) throw;
     log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
   }
   if (!values) {
@@ -325,7 +325,7 @@ int64_t GraphSupervisor::globalStep() {
     try {
       return session()->run({}, fetches)[0].as<int64_t>()[0];
     } catch (const Error& error) {
-      const bool may_go_on = isFinished(error) || (isLost(error) && !stop_requested_);
+      const bool may_go_on = isFinished(error) || (isLost(error) && !*stop_requested_);
       if (!may_go_on || ++losses_ > kLossesMax) throw;
       log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
     }

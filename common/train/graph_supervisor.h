@@ -78,7 +78,9 @@ class GraphSupervisor {
   void stop();
 
   void requestStop();  // also ends a wait for other tasks
-  bool shouldStop() const { return stop_requested_; }
+  bool shouldStop() const { return *stop_requested_; }
+  // Becomes true with a stop request. For Open, which then gives up to wait for tasks.
+  std::shared_ptr<const std::atomic<bool>> stopRequest() const { return stop_requested_; }
   // Aborts a running step. Returns false, and aborts nothing, while a checkpoint is saved or stop()
   // ends the run: try again later.
   bool abortStep(const std::string& why);
@@ -145,7 +147,8 @@ class GraphSupervisor {
   Last last_;
   HalfTaken half_;
   int losses_ = 0;  // since the last step without an error
-  std::atomic<bool> stop_requested_ = false;
+  const std::shared_ptr<std::atomic<bool>> stop_requested_ =
+      std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> step_aborted_ = false;  // since run() began its step
   mutable Mutex mutex_;
   std::shared_ptr<engine::Session> session_ DTF_GUARDED_BY(mutex_);  // shared with abortStep()

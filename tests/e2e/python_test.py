@@ -182,6 +182,21 @@ class GraphsAndSessions(Case):
                         session.run(training.train)
                     self.assertLess(session.run(loss), before)
 
+    def test_a_variable_and_its_moving_average_begin_with_its_array(self):
+        graph = dtf.Graph()
+        w = graph.variable("w", initializer=[1.0, 2.0])
+        with dtf.Session(graph) as early:
+            training = graph.minimize(dtf.reduce_sum(w), dtf.GradientDescent(0.5), moving_average_decay=0.75)
+            later = graph.variable("later", initializer=[3.0])
+            early.initialize()  # it has a copy of the graph before
+            np.testing.assert_array_equal(early.run(w), [1, 2])
+        with dtf.Session(graph) as session:
+            session.initialize()
+            np.testing.assert_array_equal(session.run("w/ExponentialMovingAverage"), [1, 2])
+            np.testing.assert_array_equal(session.run(later), [3])
+            session.run(training.train)
+            np.testing.assert_array_equal(session.run("w/ExponentialMovingAverage"), [0.875, 1.875])
+
     def test_ctrl_c_ends_a_step_that_waits(self):
         program = ("import dtf, sys\ngraph = dtf.Graph()\nqueue = dtf.FIFOQueue(graph, 1, [dtf.float32], [[]], 'q')\n"
                    "taken, size = queue.dequeue()[0], queue.size()\n"
@@ -308,7 +323,7 @@ class Mistakes(Case):
             self.assertEqual(saver.save(session, self.folder, np.uint8(7)), f"{self.folder}/step-7")
         self.refused(wrong, "a dimension is 18446744073709551616", graph.placeholder, dtf.float32, [2**64])
         self.refused(wrong, "a dimension is 1.5", dtf.empty, [1.5])
-        self.refused(wrong, "'axis' is 18446744073709551616", dtf.argmax, graph.placeholder(dtf.float32, [2]), 2**64)
+        self.refused(wrong, "the axis is 18446744073709551616", dtf.argmax, graph.placeholder(dtf.float32, [2]), 2**64)
         self.refused(wrong, "node is 4294967296", graph.node_name, 2**32)
         self.assertIsNone(graph.named("w:4294967296"))
         self.assertIsNone(graph.named("w:²"))

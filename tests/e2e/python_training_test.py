@@ -10,10 +10,12 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 try:
@@ -25,6 +27,7 @@ LIBDTF, LAUNCH = (str(pathlib.Path(path).resolve()) for path in (sys.argv.pop(1)
 SOURCE = pathlib.Path(os.environ["DTF_SOURCE_ROOT"]).resolve()
 EXAMPLES = SOURCE / "common/api/examples"
 SEED, ROWS, LOG_DIR = 20261202, 32, "run"
+CONNECT = 60  # seconds, of mnist_dist
 os.environ["DTF_LIBRARY"] = LIBDTF
 sys.path[:0] = [str(SOURCE / "common/api/python"), str(SOURCE / "tests/support")]
 import dtf  # noqa: E402  the path is set above
@@ -195,6 +198,26 @@ class ServersAndData(unittest.TestCase):
         parsed = dtf.ClusterSpec("cluster: {ps: [a:1], worker: [b:1, c:1]}")
         self.assertEqual((parsed.num_tasks("worker"), parsed.task_address("worker", 1)), (2, "c:1"))
 
+    def test_a_graph_is_free_while_a_supervisor_waits(self):
+        ports = free_ports(2)
+        cluster = dtf.ClusterSpec({"ps": f"localhost:{ports[0]}", "worker": f"localhost:{ports[1]}"})
+        with tempfile.TemporaryDirectory() as folder, dtf.Server(cluster, "ps", 0) as ps, dtf.Server(cluster, "worker", 0) as worker:
+            model, steps = Regression(), []
+            others = [dtf.Supervisor(model.graph, is_chief=rank == 0, task=f"worker/{rank}", log_dir=folder, poll_seconds=0.05) for rank in (0, 1)]
+
+            def wait():
+                with others[1].managed_session(worker.target) as session:
+                    steps.append(session.global_step())
+            thread = threading.Thread(target=wait, daemon=True)
+            thread.start()
+            while ps.sessions == 0:  # until it waits for the chief
+                thread.join(0.01)
+                self.assertTrue(thread.is_alive())
+            self.assertEqual(model.w.shape, (2, 1))
+            with others[0].managed_session(worker.target) as session:
+                thread.join(PATIENCE)
+                self.assertEqual((steps, session.global_step()), ([0], 0))
+
     def test_variables_go_to_the_ps_in_turn(self):
         setter = dtf.replica_device_setter(2, "/job:worker/task:1")
         devices = [setter(dtf.NodeInfo(op, "")) for op in ("Variable", "MatMul", "Variable", "Variable")]
@@ -262,6 +285,20 @@ class TheClassicProgram(unittest.TestCase):
             with self.subTest(sync=sync):
                 self.trained(program, program, f"--log_dir={LOG_DIR}", *sync, steps=steps)
                 shutil.rmtree(f"{self.folder}/{LOG_DIR}")
+
+    def test_a_worker_without_a_ps_ends_at_a_signal(self):
+        worker = self.start([sys.executable, str(EXAMPLES / "mnist_dist.py")], "worker", 0, free_ports(4))
+        caught = 0
+        while not caught >> (signal.SIGTERM - 1) & 1:  # until it has its handler
+            self.assertIsNone(worker.poll(), "it waits")
+            status = pathlib.Path(f"/proc/{worker.pid}/status").read_text(encoding="ascii")
+            caught = int(re.search(r"^SigCgt:\s*(\w+)$", status, re.M).group(1), 16)
+        begin = time.monotonic()
+        worker.terminate()
+        _, err = worker.communicate(timeout=PATIENCE)
+        self.assertLess(time.monotonic() - begin, CONNECT / 2, "in a second or two, not at the end of its connect_seconds")
+        self.assertEqual(worker.returncode, dtf.UnavailableError.code, err)
+        self.assertRegex(err, "worker/0 was asked to stop while it waited: .*ps/0")
 
     def test_in_cpp_and_in_both(self):
         cpp = [f"{self.folder}/mnist_dist"]

@@ -1,17 +1,53 @@
 """Tasks that serve, for tests in Python: processes of psd and workerd."""
-import contextlib
+import fcntl
+import os
 import pathlib
+import random
 import socket
 import subprocess
+import tempfile
 import threading
 
 PATIENCE = 120  # seconds, on a busy machine
 
 
+FIRST_PORT, BLOCK_PORTS, BLOCKS = 20000, 100, 120
+_locks, _left = [], []  # files that this process has locked; ports of their blocks
+
+
 def free_ports(count):
-    """Ports that the kernel chose: nobody else gets one of them soon."""
-    with contextlib.ExitStack() as open_ones:
-        return [open_ones.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(count)]
+    """Ports that no other test process gets, and below the range that the kernel gives to clients: of blocks that are locked as
+    tests/e2e/port_blocks.cc does."""
+    ports = []
+    while len(ports) < count:
+        if not _left:
+            _left.extend(reversed(range(*_block())))
+        port = _left.pop()
+        with socket.socket() as tried:
+            try:
+                tried.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        ports.append(port)
+    return ports
+
+
+def _block():
+    """Locks a block, until this process ends. Returns its first port and its end."""
+    folder = pathlib.Path(tempfile.gettempdir()) / f"dtf-test-ports-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    start = random.randrange(BLOCKS)  # a block that was given back a moment ago may have connections that linger
+    for index in range(BLOCKS):
+        first = FIRST_PORT + (start + index) % BLOCKS * BLOCK_PORTS
+        lock = open(folder / str(first), "a", encoding="ascii")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        _locks.append(lock)
+        return first, first + BLOCK_PORTS
+    raise RuntimeError("other tests hold all blocks of ports")
 
 
 class Cluster:

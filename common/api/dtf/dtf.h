@@ -32,6 +32,9 @@ typedef struct dtf_output {
 } dtf_output;
 
 dtf_code dtf_graph_new(dtf_graph** made);
+/* Makes a graph of the same nodes. A program whose threads share a graph copies it under its lock,
+ * and opens a session on the copy without. */
+dtf_code dtf_graph_copy(const dtf_graph* graph, dtf_graph** made);
 void dtf_graph_free(dtf_graph* graph);
 
 /* Begins a node of the op, such as "MatMul"; dtf_op_names() lists all ops. If `name` is NULL,

@@ -95,7 +95,7 @@ dtf_code dtf_supervisor_global_step(dtf_supervisor* supervisor, int64_t* step);
 /* The chief saves a checkpoint now; no effect in others. */
 dtf_code dtf_supervisor_save(dtf_supervisor* supervisor);
 
-/* From any thread. */
+/* From any thread. It also ends dtf_supervisor_prepare(), or a recovery, that waits for tasks. */
 void dtf_supervisor_request_stop(dtf_supervisor* supervisor);
 /* Does the same, and ends the step that runs, or its recovery: it returns `recovered`, or
  * DTF_UNAVAILABLE with the text `why`. For a program that is interrupted. A checkpoint that is

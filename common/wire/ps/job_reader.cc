@@ -33,6 +33,15 @@ Duration leftUntil(TimePoint deadline, TimePoint now) {
   return std::max<Duration>(deadline - now, std::chrono::milliseconds(10));
 }
 
+// Names the host in the error of a connection that broke.
+kj::Promise<void> ofHost(const std::string& host, kj::Promise<void> call) {
+  return call.catch_([host](kj::Exception&& exception) {
+    if (net::carriesError(exception)) kj::throwFatalException(kj::mv(exception));
+    const Error error = net::toError(exception);
+    net::throwAsKj(Error(error.code(), host + ": " + error.message()));
+  });
+}
+
 }  // namespace
 
 struct JobReader::Host {
@@ -135,40 +144,43 @@ void JobReader::connect(const std::vector<ListeningTask>& tasks, size_t shard, D
   loop_.call([&] {
     return awaitNamed(
         loop_.timer(), {host->name + " to reply to a reader", patience},
-        loop_
-            .connect(task.address.host, task.address.port,
-                     {.kind = net::ConnectionKind::kBulk,
-                      .peer_name = task.task.name(),
-                      .deadline = patience,
-                      .certified_task = task.task.name()},
-                     kAnswerLimits, net::BufferPool::create(kPieceElements * sizeof(float)))
-            .then([&](kj::Own<net::MessageStream> stream) {
-              host->connection = std::make_unique<net::RpcConnection>(
-                  kj::mv(stream), net::RpcOptions{.peer = host->name});
-              auto request =
-                  host->connection->bootstrap().castAs<schema::PsDataGate>().readRequest();
-              request.setJob(job_);
-              return request.send();
-            })
-            .then([&](capnp::Response<schema::PsDataGate::ReadResults>&& response) {
-              not_yet = response.getNotYet();
-              if (!not_yet.empty()) return;
-              net::bridgeErrors([&] {
-                if (response.getShard() != shard)
-                  throw Error(ErrorCode::kBadConfig,
-                              fmt::format("{} holds shard {} of the job, not {}: the cluster file "
-                                          "has its hosts in another order",
-                                          host->name, response.getShard(), shard));
-                arena::ModelDeclaration model = decodeModel(response.getModel());
-                if (model.layout.shards.size() != tasks.size())
-                  throw Error(ErrorCode::kBadConfig,
-                              fmt::format("{} trains a model on {} hosts, not on the {} of the "
-                                          "cluster file",
-                                          host->name, model.layout.shards.size(), tasks.size()));
-                model_ = std::move(model);
-              });
-              host->reader = response.getReader();
-            }));
+        ofHost(host->name,
+               loop_
+                   .connect(task.address.host, task.address.port,
+                            {.kind = net::ConnectionKind::kBulk,
+                             .peer_name = task.task.name(),
+                             .deadline = patience,
+                             .certified_task = task.task.name()},
+                            kAnswerLimits, net::BufferPool::create(kPieceElements * sizeof(float)))
+                   .then([&](kj::Own<net::MessageStream> stream) {
+                     host->connection = std::make_unique<net::RpcConnection>(
+                         kj::mv(stream), net::RpcOptions{.peer = host->name});
+                     auto request =
+                         host->connection->bootstrap().castAs<schema::PsDataGate>().readRequest();
+                     request.setJob(job_);
+                     return request.send();
+                   })
+                   .then([&](capnp::Response<schema::PsDataGate::ReadResults>&& response) {
+                     not_yet = response.getNotYet();
+                     if (!not_yet.empty()) return;
+                     net::bridgeErrors([&] {
+                       if (response.getShard() != shard)
+                         throw Error(
+                             ErrorCode::kBadConfig,
+                             fmt::format("{} holds shard {} of the job, not {}: the cluster file "
+                                         "has its hosts in another order",
+                                         host->name, response.getShard(), shard));
+                       arena::ModelDeclaration model = decodeModel(response.getModel());
+                       if (model.layout.shards.size() != tasks.size())
+                         throw Error(
+                             ErrorCode::kBadConfig,
+                             fmt::format("{} trains a model on {} hosts, not on the {} of the "
+                                         "cluster file",
+                                         host->name, model.layout.shards.size(), tasks.size()));
+                       model_ = std::move(model);
+                     });
+                     host->reader = response.getReader();
+                   })));
   });
   if (!not_yet.empty()) throw Error(ErrorCode::kUnavailable, not_yet);
 }
@@ -184,10 +196,13 @@ std::vector<JobReader::Captured> JobReader::capture(std::optional<uint64_t> step
       request.setStep(step.value_or(0));
       calls.add(awaitNamed(
           loop_.timer(), {hosts_[shard]->name + " to keep a version", patience},
-          request.send().then([captured = &captured[shard]](
-                                  capnp::Response<schema::PsReader::CaptureResults>&& response) {
-            *captured = {response.getCaptured(), {response.getStep(), response.getEpoch()}};
-          })));
+          ofHost(
+              hosts_[shard]->name,
+              request.send().then(
+                  [captured = &captured[shard]](
+                      capnp::Response<schema::PsReader::CaptureResults>&& response) {
+                    *captured = {response.getCaptured(), {response.getStep(), response.getEpoch()}};
+                  }))));
     }
     return joinAll(kj::mv(calls));
   });
@@ -212,14 +227,17 @@ void JobReader::read(uint32_t index, std::vector<float>& values) {
           request.setCount(asked);
           return awaitNamed(
               loop_.timer(), {hosts_[shard]->name + " to send parameters", kPieceWithin},
-              request.send().then([&](capnp::Response<schema::PsReader::ValuesResults>&& response) {
-                net::bridgeErrors([&] {
-                  Buffer assembled;
-                  const auto piece = readArena(response.getValues(), asked, assembled);
-                  std::copy_n(piece.begin(), count,
-                              values.begin() + static_cast<ptrdiff_t>(slice.begin + done));
-                });
-              }));
+              ofHost(hosts_[shard]->name,
+                     request.send().then(
+                         [&](capnp::Response<schema::PsReader::ValuesResults>&& response) {
+                           net::bridgeErrors([&] {
+                             Buffer assembled;
+                             const auto piece = readArena(response.getValues(), asked, assembled);
+                             std::copy_n(
+                                 piece.begin(), count,
+                                 values.begin() + static_cast<ptrdiff_t>(slice.begin + done));
+                           });
+                         })));
         });
       }
     }

@@ -9,6 +9,8 @@
 #include "common/base/error.h"
 #include "common/cluster/address.h"
 #include "common/engine/local_tasks.h"
+#include "common/net/error_bridge.h"
+#include "common/net/timer.h"
 #include "common/runtime/cpu_kernels.h"
 
 namespace dtf::wire {
@@ -24,6 +26,21 @@ std::optional<TaskId> taskNamed(std::string_view name) {
   TaskId task{*job, 0};
   std::from_chars(number.data(), number.data() + number.size(), task.index);
   return task.name() == name ? std::optional(task) : std::nullopt;
+}
+
+// A session on tasks that serve is open within this time: a request to stop lets it open.
+constexpr Duration kGiveUpAfter = std::chrono::seconds(1);
+constexpr Duration kGiveUpPoll = std::chrono::milliseconds(50);
+
+// Fails once the opening was given up, `pause` from now at the earliest. Borrows both.
+kj::Promise<void> whenGivenUp(net::Loop& loop, const RemoteTasksOptions& options, Duration pause) {
+  return loop.timer().afterDelay(net::toKj(pause)).then([&loop, &options]() -> kj::Promise<void> {
+    if (!*options.gives_up) return whenGivenUp(loop, options, kGiveUpPoll);
+    std::string tasks = options.targets.front();
+    for (const TaskId task : options.wanted) tasks += ", " + task.name();
+    net::throwAsKj(
+        Error(ErrorCode::kUnavailable, fmt::format("not all of these tasks reply yet: {}", tasks)));
+  });
 }
 
 }  // namespace
@@ -92,7 +109,11 @@ RemoteTasks::RemoteTasks(RemoteTasksOptions options)
   std::vector<RemoteTarget> targets;
   for (const std::string& target : options.targets) targets.push_back(parseTarget(target));
   calls_ = std::make_unique<SessionCalls>(loop_, std::move(targets), options.limits);
-  loop_.call([&] { return calls_->open(SessionToken::draw(), options.wanted); });
+  loop_.call([&]() -> kj::Promise<void> {
+    auto opened = calls_->open(SessionToken::draw(), options.wanted);
+    if (options.gives_up == nullptr) return opened;
+    return opened.exclusiveJoin(whenGivenUp(loop_, options, kGiveUpAfter));
+  });
 }
 
 RemoteTasks::~RemoteTasks() = default;

@@ -2,6 +2,7 @@
 
 // The tasks of a session as other processes: `psd --serve` and `workerd --serve`.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -24,6 +25,8 @@ struct RemoteTasksOptions {
   std::set<TaskId> wanted{};         // more tasks; the first target has their addresses
   net::Credentials credentials{};
   SessionLimits limits{};
+  // Another thread sets it to give up the opening, which may still take a second. It may be null.
+  std::shared_ptr<const std::atomic<bool>> gives_up{};
 };
 
 // Parses "dtf://localhost:2222", or "dtf://localhost:2222/ps/0", which accepts only that task: with
@@ -39,7 +42,8 @@ std::set<TaskId> tasksNamedIn(const graph::Graph& graph);
 // Owns: the connections, the thread of their loop, a CPU for folding constants.
 // Threads: thread-safe, like Tasks; it outlives its plans.
 // Blocks: the constructor, until all targets have replied; the rest as Tasks.
-// Errors: the constructor: kUnavailable with a target that can't be reached, or doesn't serve;
+// Errors: the constructor: kUnavailable with a target that can't be reached, or doesn't serve, and
+// for an opening that was given up;
 // kBadConfig if two targets are the same task, or tasks were started with different clusters;
 // kPermission if a target is another task than it names.
 class RemoteTasks final : public engine::Tasks {

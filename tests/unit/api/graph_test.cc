@@ -143,6 +143,25 @@ TEST(ApiGraph, GradientsOfALossAreOutputsOfTheShapesOfTheirVariables) {
   EXPECT_THAT(refusal([&] { graph.gradients({99, 0}, {w}); }), StartsWith("78: "));
 }
 
+TEST(ApiGraph, ACopyHasTheNodesAndGrowsAlone) {
+  dtf_graph *graph = nullptr, *copy = nullptr;
+  const auto add = [](dtf_graph* to, const char* name) {
+    dtf_node* node = nullptr;
+    int32_t id = -1;
+    check(dtf_node_new(to, "NoOp", name, &node));
+    check(dtf_node_add(node, &id));
+    return id;
+  };
+  check(dtf_graph_new(&graph));
+  EXPECT_EQ(add(graph, "first"), 0);
+  check(dtf_graph_copy(graph, &copy));
+  EXPECT_EQ(add(copy, "second"), 1);
+  EXPECT_EQ(dtf_graph_node_name(graph, 1), nullptr);
+  dtf_graph_free(graph);
+  EXPECT_STREQ(dtf_graph_node_name(copy, 0), "first");
+  dtf_graph_free(copy);
+}
+
 TEST(ApiGraph, OpsAreListedWithTheirAttributes) {
   const char* const ops = dtf_op_names();
   EXPECT_NE(std::strstr(ops, "MatMul(2 inputs) transpose_a:bool? transpose_b:bool?\n"), nullptr)

@@ -64,6 +64,17 @@ TEST_F(ApiSupervisor, ASignalStopsItIfItIsAsked) {
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/checkpoints/step-0"));
 }
 
+TEST_F(ApiSupervisor, AStopRequestEndsTheWaitForTasks) {
+  Supervisor supervisor({.is_chief = false, .log_dir = folder_});
+  supervisor.requestStop();
+  dtf_session_options patient = Session::defaults();
+  patient.connect_seconds = 1e6;
+  EXPECT_THAT(
+      refusal([&] { supervisor.prepareOrWaitForSession(graph_, {"dtf://localhost:1"}, patient); }),
+      AllOf(StartsWith("69: "), HasSubstr("asked to stop while it waited"),
+            HasSubstr("dtf://localhost:1")));
+}
+
 TEST_F(ApiSupervisor, MistakesAreNamed) {
   EXPECT_THAT(refusal([] { Supervisor({.log_dir = ""}); }),
               AllOf(StartsWith("2: "), HasSubstr("no log_dir")));

@@ -12,6 +12,8 @@
 
 common/api/python/README.md is the introduction.
 """
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 import numpy as _np
 
 from ._library import VERSION as __version__
@@ -21,6 +23,7 @@ from .dataset import Dataset
 from .errors import (BadDataError, CannotWriteError, ClosedError, DeadlineExceededError, Error, InternalError, InvalidArgumentError,
                      OutOfRangeError, PermissionDeniedError, TrainingFailedError, UnavailableError, UsageError)
 from .graph import Function, Graph, Minimized, NodeInfo, Output
+from .job_reader import JobReader
 from .jobs import Job, launch
 from .model import Model, Signature
 from .ops import (FIFOQueue, accuracy, add, argmax, assign, assign_add, assign_sub, bias_add, cast, concat, cond, divide, equal, exp,
@@ -37,3 +40,8 @@ from .supervisor import Supervisor, SyncMinimized, SyncReplicas
 float32, uint8, int32, int64 = _np.float32, _np.uint8, _np.int32, _np.int64
 
 __all__ = [name for name in dir() if not name.startswith("_")] + ["__version__"]
+
+if not _TYPE_CHECKING:  # to a type checker, every name would be there
+    def __getattr__(name: str) -> None:
+        from ._habits import remedy
+        raise AttributeError(f"module 'dtf' has no '{name}'{remedy(name)}")

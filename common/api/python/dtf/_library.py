@@ -65,6 +65,7 @@ H = c_void_p
 CHECKED: dict[str, list[Any]] = {
     "tensor_new": [c_int, _DIMS, c_size_t, POINTER(H)],
     "graph_new": [POINTER(H)],
+    "graph_copy": [H, POINTER(H)],
     "node_new": [H, c_char_p, c_char_p, POINTER(H)],
     "node_dtype": [H, c_char_p, c_int],
     "node_shape": [H, c_char_p, _DIMS, c_size_t],

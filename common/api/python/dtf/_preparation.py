@@ -1,10 +1,16 @@
 """Rows of a table as the inputs of a model, by its data signature (common/data/data_signature.h).
 
-The formulae of common/data/prepared_columns.cc and csv_categories.cc, in float64.
+A text is read as the reader of a table reads its field (common/data/csv_fields.cc, csv_numbers.h); a number is a number, and
+None, NaN and pandas' NA are a field without a value. The formulae are those of prepared_columns.cc and csv_categories.cc, in
+float64.
 """
 from __future__ import annotations
 
 import bisect
+import decimal
+import math
+import numbers
+import re
 from typing import Any, Mapping, Sequence
 
 import numpy as np
@@ -14,9 +20,17 @@ from . import errors
 Array = np.ndarray[Any, Any]
 Step = dict[str, Any]
 
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-", "--")
+_BOOLEANS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
+_ROW_MAX = 2**31 - 1
+
 
 def rows_of(examples: Any) -> list[Mapping[str, Any]] | None:
     """Returns rows of {column: value}; None if the examples are an array."""
+    if hasattr(examples, "columns") and hasattr(examples, "iloc"):  # a DataFrame of pandas
+        examples = {name: list(examples[name]) for name in examples.columns}
     if isinstance(examples, Mapping):
         columns = {name: [values] if isinstance(values, (str, bytes)) or np.ndim(values) == 0 else list(values)
                    for name, values in examples.items()}
@@ -45,17 +59,43 @@ def inputs_of(rows: Sequence[Mapping[str, Any]], signature: Mapping[str, Any]) -
 def _field(row: Mapping[str, Any], column: str, columns: Sequence[str]) -> Any:
     if column not in row:
         raise errors.InvalidArgumentError(f"the row lacks the column {column}; the model was trained on {', '.join(columns)}")
-    value = row[column]
-    return value.strip() if isinstance(value, str) else value
+    return _plain(row[column], column)
+
+
+def _plain(value: Any, column: str) -> Any:
+    """Returns a text without spaces around it, a number, or None: no value."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, (bytes, bytearray)):
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            raise errors.InvalidArgumentError(f"column '{column}': {bytes(value)!r} is no text in UTF-8") from None
+    if isinstance(value, str):
+        return value.strip(" \t")
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if not isinstance(value, (numbers.Real, decimal.Decimal, np.bool_)):
+        raise errors.InvalidArgumentError(f"column '{column}': {value!r} is neither a text nor a number")
+    return None if not isinstance(value, numbers.Integral) and math.isnan(value) else value
 
 
 def _number(field: Any, column: str) -> float:
-    if field is None or field == "":
-        return float("nan")
+    """Returns NaN for a missing one."""
+    if field is None or (isinstance(field, str) and field.lower() in _MISSING):
+        return math.nan
+    if isinstance(field, str) and field.lower() in _BOOLEANS:
+        return _BOOLEANS[field.lower()]
+    if isinstance(field, str) and not _NUMBER.fullmatch(field):
+        raise errors.InvalidArgumentError(f"column '{column}': {field!r} is no number")
     try:
-        return float(field)
-    except (TypeError, ValueError):
-        raise errors.InvalidArgumentError(f"column '{column}': {field!r} is no number") from None
+        number = float(field)
+    except OverflowError:
+        number = math.inf
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.float32(number)):
+            raise errors.InvalidArgumentError(f"column '{column}': {field!r} is no number that float32 can hold")
+    return number
 
 
 def _features(fields: list[list[Any]], columns: Sequence[str], steps: list[Step]) -> Array:
@@ -70,6 +110,10 @@ def _features(fields: list[list[Any]], columns: Sequence[str], steps: list[Step]
         elif step["op"] == "missing_indicator":
             indicators = places
         elif step["op"] == "log1p":
+            beyond = np.argwhere(values[:, places] <= -1)
+            if len(beyond):
+                raise errors.InvalidArgumentError(f"column '{step['columns'][beyond[0][1]]}' has {values[:, places][tuple(beyond[0])]:g} in row "
+                                                  f"{beyond[0][0]}, which has no log1p, log(1 + x): its numbers are above -1")
             values[:, places] = np.log1p(values[:, places])
         elif step["op"] == "standardize":
             values[:, places] = (values[:, places] - step["mean"]) / step["stddev"]
@@ -87,7 +131,7 @@ def _unknown(step: Step, name: str) -> errors.Error:
 
 def _category(field: Any, steps: list[Step], name: str) -> int:
     if not steps:
-        return int(field)  # neither words nor hashes: the field is the number
+        return _row_number(field, name)
     step = steps[0]
     if len(steps) > 1 or step.get("split"):
         raise errors.InvalidArgumentError(f"predict() can't split the words of '{name}': use `dtf-launch predict`")
@@ -95,7 +139,8 @@ def _category(field: Any, steps: list[Step], name: str) -> int:
         return _bucket(_number(field, name), step, name)
     if step["op"] not in ("vocabulary", "hash"):
         raise _unknown(step, name)
-    word, words = "" if field is None else str(field), step.get("words", [])
+    words = step.get("words", [])
+    word = _word(field, words, name)
     if word in words:
         return int(words.index(word))
     buckets = step.get("buckets") or step.get("num_oov_buckets")
@@ -109,6 +154,34 @@ def _category(field: Any, steps: list[Step], name: str) -> int:
         raise errors.InvalidArgumentError(f"the words of '{name}' are hashed: install the package xxhash, or use `dtf-launch "
                                           "predict`") from None
     return int(len(words) + xxhash.xxh3_64_intdigest(word.encode()) % buckets)
+
+
+def _row_number(field: Any, name: str) -> int:
+    """Returns a field that is the number of a row, neither a word nor hashed."""
+    is_whole = bool(_WHOLE.fullmatch(field)) if isinstance(field, str) else (
+        field is not None and not isinstance(field, (bool, np.bool_)) and field == math.floor(field))
+    if not is_whole or not 0 <= int(field) <= _ROW_MAX:
+        raise errors.InvalidArgumentError(f"'{name}': {field!r} is no whole number from 0 to {_ROW_MAX}")
+    return int(field)
+
+
+def _word(field: Any, words: Sequence[str], name: str) -> str:
+    """Returns a field as the table has it. The spelling of a number is known only from the words."""
+    if isinstance(field, str):
+        return field
+    if field is None:
+        markers = [word for word in words if word.lower() in _MISSING]
+        if markers and "" not in markers:
+            raise errors.InvalidArgumentError(f"'{name}' has no value in a row, which the training data write as '{markers[0]}': give that")
+        return ""
+    if isinstance(field, (bool, np.bool_, numbers.Integral)):
+        return str(field)
+    spelled = [str(field), *([str(int(field))] if math.isfinite(field) and field == math.floor(field) else [])]
+    known = [word for word in spelled if word in words]
+    if len(known) != 1:
+        raise errors.InvalidArgumentError(f"'{name}' has words, and {field!r} can be written in several ways: give a text, as the training data "
+                                          "have it")
+    return known[0]
 
 
 def _bucket(number: float, step: Step, name: str) -> int:

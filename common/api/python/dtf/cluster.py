@@ -146,17 +146,35 @@ class Server:
 
 
 def replica_device_setter(ps_tasks: int = 0, worker_device: str = "/job:worker",
-                          cluster: ClusterSpec | Mapping[str, Addresses] | None = None) -> Callable[[NodeInfo], str]:
-    """Returns a function for Graph.device(): variables on the ps tasks in turn, all other ops on `worker_device`. Programs that
-    share variables make them in the same order. Use it for one graph."""
+                          cluster: ClusterSpec | Mapping[str, Addresses] | None = None,
+                          ps_strategy: str | Callable[[NodeInfo], int] = "round_robin") -> Callable[[NodeInfo], str]:
+    """Returns a function for Graph.device(): variables on the ps tasks, all other ops on `worker_device`. Use it for one graph.
+
+    `ps_strategy`: "round_robin", each ps in turn; "greedy", the ps with the fewest bytes of variables, as TensorFlow's
+    GreedyLoadBalancingStrategy; or a function from a variable's NodeInfo to the number of a ps. Programs that share variables make
+    them in the same order, with the same strategy.
+    """
     if cluster is not None:
         ps_tasks = (cluster if isinstance(cluster, ClusterSpec) else ClusterSpec(cluster)).num_tasks("ps")
-    made = 0
+    chosen = ps_strategy if callable(ps_strategy) else _strategy(ps_strategy, ps_tasks)
 
     def device(node: NodeInfo) -> str:
-        nonlocal made
         if node.type != "Variable" or ps_tasks == 0:
             return worker_device
-        made += 1
-        return f"/job:ps/task:{(made - 1) % ps_tasks}"
+        return f"/job:ps/task:{whole('the ps of ps_strategy', chosen(node), 0, ps_tasks - 1)}"
     return device
+
+
+def _strategy(name: str, ps_tasks: int) -> Callable[[NodeInfo], int]:
+    if name not in ("round_robin", "greedy"):
+        raise errors.InvalidArgumentError(f"ps_strategy is {name!r}: give \"round_robin\", \"greedy\", or a function from a NodeInfo to "
+                                          "the number of a ps")
+    variables, loads = 0, [0] * ps_tasks
+
+    def chosen(node: NodeInfo) -> int:
+        nonlocal variables
+        ps = variables % ps_tasks if name == "round_robin" else loads.index(min(loads))
+        variables += 1
+        loads[ps] += node.bytes
+        return ps
+    return chosen

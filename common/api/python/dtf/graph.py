@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import numbers
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, NamedTuple, Sequence, Union
@@ -24,6 +25,7 @@ class NodeInfo(NamedTuple):
     """The argument of a device function: an op that is being added."""
     type: str  # "Variable", "MatMul"
     name: str  # may be empty or end in "/": then the graph names it
+    bytes: int = 0  # of a Variable's value
 
 
 # Ops that act on a variable or a queue, where that is: a device function isn't asked.
@@ -74,6 +76,11 @@ class Output:
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(f"{self.name} is one tensor, not a sequence")
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> None:
+            from ._habits import remedy
+            raise AttributeError(f"a dtf.Output has no '{name}'{remedy('Output.' + name)}")
 
     def _with(self, op: str, other: Output | float, swapped: bool = False) -> Output:
         if not isinstance(other, Output):
@@ -186,7 +193,7 @@ class Graph:
             made = ctypes.c_void_p()
             lib.node_new(graph, text(op), text(full), ctypes.byref(made))
             try:
-                self._describe(made, NodeInfo(op, full), inputs, after, attributes)
+                self._describe(made, NodeInfo(op, full, _bytes_of(op, attributes)), inputs, after, attributes)
             except BaseException:
                 lib.node_free(made)
                 raise
@@ -224,7 +231,7 @@ class Graph:
 
     def placeholder(self, dtype: DTypeLike, shape: Shape, name: str | None = None) -> Output:
         """A tensor that each run feeds. Its shape is fixed: a step is compiled for one size of the batch."""
-        if any(dim is None for dim in shape):
+        if shape is None or any(dim is None for dim in shape):
             raise errors.InvalidArgumentError(f"the placeholder {name or ''} has an unknown dimension: a step is compiled for one size of "
                                               "the batch; make a second graph for another")
         return self.op("Placeholder", name=name, dtype=dtype, shape=shape)
@@ -256,6 +263,15 @@ class Graph:
     def counter(self, name: str = "global_step") -> Output:
         """An int64 scalar variable, 0 at first."""
         return self.op("Variable", name=name, shape=(), dtype=np.int64, initializer="zeros")
+
+    def initial_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Returns the arrays with which variables begin; a moving average begins as its variable."""
+        arrays = dict(self.initial_values)
+        for name, array in self.initial_values.items():
+            average = f"{name}/ExponentialMovingAverage"
+            if average not in arrays and self.named(average) is not None:
+                arrays[average] = array
+        return arrays
 
     # ---- training
     def gradients(self, loss: Output, with_respect_to: Sequence[Output]) -> list[Output]:
@@ -327,6 +343,13 @@ class Graph:
             return None
         return output
 
+    def copied(self) -> Handle:
+        """Returns a copy for the C interface, to be used without the lock: a session may take long to open."""
+        made = ctypes.c_void_p()
+        with self._lock, self._handle as graph:
+            lib.graph_copy(graph, ctypes.byref(made))
+        return Handle(made, lib.graph_free, "graph", forks=True)
+
     def use(self) -> Handle:
         """The graph of the C interface, for other modules: `with graph.use() as pointer`."""
         return self._handle
@@ -344,6 +367,15 @@ class Graph:
 
     def several(self, outputs: Sequence[Output]) -> Any:
         return (COutput * len(outputs))(*[self._own(one) for one in outputs])
+
+
+def _bytes_of(op: str, attributes: dict[str, Any]) -> int:
+    """Returns the bytes of a Variable; the op checks the attributes later."""
+    if op != "Variable":
+        return 0
+    shape, dtype = attributes.get("shape") or (), attributes.get("dtype")
+    elements = math.prod(dim for dim in ([shape] if isinstance(shape, numbers.Integral) else shape) if isinstance(dim, numbers.Integral))
+    return int(elements) * (8 if dtype is not None and _tensors.number_of(dtype) == _tensors.number_of(np.int64) else 4)
 
 
 def _wanted(name: str, shape: Shape | None) -> Shape:

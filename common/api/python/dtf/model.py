@@ -92,8 +92,8 @@ class Model:
         """Returns the outputs for each example: probabilities of the classes, or numbers.
 
         `examples`: an array [n, the input's shape]; or, of a table, rows: one dict {column: value}, a list of them, or a
-        dict of equally long columns. Other columns are ignored. A missing number is None, "" or NaN. An
-        array is fed as it is: of a table that was prepared, give rows.
+        dict of equally long columns, or a DataFrame. Other columns are ignored. A text is read as a table's field is; a
+        missing value is None or NaN. An array is fed as it is: of a table that was prepared, give rows.
         """
         feeds = self._features(examples)
         count = len(next(iter(feeds.values())))
@@ -104,7 +104,10 @@ class Model:
     def _features(self, examples: Any) -> dict[str, np.ndarray[Any, Any]]:
         rows = _preparation.rows_of(examples)
         if rows is None:
-            return {"features": np.asarray(examples)}
+            array = np.asarray(examples)
+            if array.ndim == 0:
+                raise errors.InvalidArgumentError(f"predict() takes rows, as {{column: value}}, or an array of examples, not {examples!r}")
+            return {"features": array}
         if self.data is None or not self.data.get("table_columns"):
             raise errors.InvalidArgumentError("the model was not trained on a table: predict() takes an array of examples")
         return _preparation.inputs_of(rows, self.data)

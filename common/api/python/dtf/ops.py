@@ -1,12 +1,14 @@
 """The common ops as functions, with TensorFlow's names; Graph.op() and dtf.raw_ops have all."""
 from __future__ import annotations
 
-from typing import Any, Sequence, Union
+import math
+from typing import Any, Iterable, Sequence, Union
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from . import errors
+from ._library import whole
 from .graph import OPS, Function, Graph, Output, Shape
 
 Axis = Union[int, Sequence[int], None]
@@ -64,8 +66,42 @@ def matmul(a: Output, b: Output, transpose_a: bool = False, transpose_b: bool = 
 
 
 def cast(x: Output, dtype: DTypeLike, name: str | None = None) -> Output: return _one("Cast", x, name=name, dtype=dtype)
-def reshape(x: Output, shape: Shape, name: str | None = None) -> Output: return _one("Reshape", x, name=name, shape=shape)
-def argmax(x: Output, axis: int, name: str | None = None) -> Output: return _one("ArgMax", x, name=name, axis=axis)
+
+
+def reshape(x: Output, shape: Shape, name: str | None = None) -> Output:
+    """One dimension may be -1: as many as are left."""
+    return _one("Reshape", x, name=name, shape=_filled(x, shape))
+
+
+def argmax(x: Output, axis: int, name: str | None = None) -> Output:
+    """`axis`: -1 is the last."""
+    return _one("ArgMax", x, name=name, axis=_from_0("argmax", axis, len(_shape(x))))
+
+
+def _shape(x: Output) -> tuple[int, ...]:
+    return _graph_of(x).spec(x)[1]
+
+
+def _from_0(op: str, axis: Any, rank: int) -> int:
+    """Returns an axis of a tensor, which may count from the last one, -1."""
+    number = whole(f"{op}(): the axis", axis, -rank, rank - 1)
+    return number + rank if number < 0 else number
+
+
+def _filled(x: Output, shape: Shape) -> list[int]:
+    """Returns the shape with a number for its -1."""
+    if any(dim is None for dim in shape):
+        raise errors.InvalidArgumentError(f"reshape(): {list(shape)} has None; write -1 for the dimension that is left")
+    filled = [whole("reshape(): a dimension", dim, -1) for dim in shape]
+    if filled.count(-1) != 1:
+        return filled  # the op names other mistakes
+    elements, others = math.prod(_shape(x)), math.prod(dim for dim in filled if dim != -1)
+    if others == 0 or elements % others:
+        raise errors.InvalidArgumentError(f"reshape(): {list(_shape(x))} has {elements} elements, which {list(shape)} doesn't divide")
+    filled[filled.index(-1)] = elements // others
+    return filled
+
+
 def one_hot(indices: Output, depth: int, name: str | None = None) -> Output: return _one("OneHot", indices, name=name, depth=depth)
 
 
@@ -75,13 +111,15 @@ def gather(table: Output, indices: Output, name: str | None = None) -> Output:
 
 
 def concat(values: Sequence[Output], axis: int, name: str | None = None) -> Output:
-    return _one("Concat", *values, name=name, axis=axis)
+    """`axis`: -1 is the last."""
+    if not values:
+        raise errors.InvalidArgumentError("concat() of no tensors")
+    return _one("Concat", *values, name=name, axis=_from_0("concat", axis, len(_shape(values[0]))))
 
 
 def _reduced(op: str, x: Output, axis: Axis, keepdims: bool, name: str | None) -> Output:
-    axes = [] if axis is None else [axis] if isinstance(axis, int) else list(axis)
-    rank = len(x.shape)
-    return _one(op, x, name=name, axes=[one + rank if one < 0 else one for one in axes], keep_dims=keepdims)
+    axes = [] if axis is None else list(axis) if isinstance(axis, Iterable) else [axis]
+    return _one(op, x, name=name, axes=[_from_0(f"reduce_{op.lower()}", one, len(_shape(x))) for one in axes], keep_dims=keepdims)
 
 
 def reduce_mean(x: Output, axis: Axis = None, keepdims: bool = False, name: str | None = None) -> Output:

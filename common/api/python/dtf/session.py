@@ -22,6 +22,9 @@ def _flat(fetches: Any) -> list[Key]:
         return [fetches]
     if isinstance(fetches, Mapping):
         return [one for each in fetches.values() for one in _flat(each)]
+    fields = getattr(fetches, "_fields", ())  # of Minimized and SyncMinimized: not all of them have values
+    if "train" in fields and ("finish" in fields or None in fetches):
+        raise errors.InvalidArgumentError("a training step has no value as a whole: run its `train`, as session.run(training.train)")
     if isinstance(fetches, (list, tuple)):
         return [one for each in fetches for one in _flat(each)]
     raise errors.InvalidArgumentError(f"{fetches!r} can't be fetched: name a dtf.Output, its name, or a list, tuple or dict of them")
@@ -115,7 +118,9 @@ class Session(Steps):
 
         def opened() -> Handle:
             made = ctypes.c_void_p()
-            with graph.lock, graph.use() as pointer:
+            with graph.lock:
+                self._initial, copy = graph.initial_arrays(), graph.copied()
+            with copy as pointer:
                 lib.session_open(pointer, texts(places), len(places), ctypes.byref(options), ctypes.byref(made))
             return Handle(made, lib.session_free, "session")
 
@@ -151,7 +156,7 @@ class Session(Steps):
         seed and the order of the variables, as in a job with this seed. With several clients one initializes."""
         number = whole("seed", seed, 0, UINT64_MAX)
         self._blocking(lambda session: lib.session_initialize(session, number))
-        for name, value in self.graph.initial_values.items():
+        for name, value in self._initial.items():
             self.set_variable(name, value)
 
     def uninitialized(self) -> list[str]:

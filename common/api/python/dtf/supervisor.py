@@ -100,7 +100,7 @@ class Supervisor(Steps):
         places, how = targets_of(targets), options_of(**options)
 
         def prepared() -> Supervisor:
-            with self.graph.lock, self.graph.use() as graph, self._handle as supervisor:
+            with self.graph.copied() as graph, self._handle as supervisor:
                 lib.supervisor_prepare(supervisor, graph, texts(places), len(places), ctypes.byref(how))
             return self
         return interruptible(prepared, self._interrupt)
