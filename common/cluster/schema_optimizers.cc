@@ -124,7 +124,7 @@ constexpr Key kAdadeltaKeys[] = {
 constexpr Key kAdamKeys[] = {rate(0.001), kBeta1, kBeta2, epsilon(kPositive, kBesideRoot), kL2};
 
 constexpr Key kAdamWKeys[] = {
-    required(weightDecay("this times w is subtracted from w, whatever the learning_rate")),
+    required(weightDecay("this times w and the learning_rate is subtracted from w")),
     rate(0.001),
     kBeta1,
     kBeta2,

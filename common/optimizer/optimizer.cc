@@ -102,7 +102,7 @@ UpdateConstants fixedConstants(const cluster::OptimizerSpec& spec) {
   c.l2_twice = f(2 * spec.l2_regularization_strength);
   c.l2_shrinkage_twice = f(2 * spec.l2_shrinkage_regularization_strength);
   c.eeta = f(spec.eeta);
-  if (decaysItself(spec.kind)) {
+  if (decaysItself(spec.kind)) {  // adamw's depends on the rate, see next()
     c.weight_decay = f(spec.weight_decay);
   } else if (spec.kind != Kind::kFtrl) {
     c.l2 = f(spec.weight_decay);
@@ -134,6 +134,7 @@ UpdateConstants OptimizerClock::next() {
   UpdateConstants c = fixedConstants(spec_);
   DTF_CHECK(state_.applies < UINT64_MAX);
   double rate = learningRate(spec_, state_.applies);
+  if (spec_.kind == Kind::kAdamW) c.weight_decay = static_cast<float>(rate * spec_.weight_decay);
   ++state_.applies;
   state_.beta1_power *= spec_.beta1;
   state_.beta2_power *= spec_.beta2;

@@ -49,7 +49,7 @@ struct UpdateConstants {
   float l2_twice = 0;
   float l2_shrinkage_twice = 0;
   float eeta = 0;
-  float weight_decay = 0;  // adamw, lars, lamb: in their formulae
+  float weight_decay = 0;  // adamw, lars, lamb: in their formulae; adamw: times the learning rate
   float trust_ratio = 1;   // lars, lamb: of the variable being updated; see SliceNorms
 
   // Common to all kinds.
@@ -107,7 +107,8 @@ struct UpdateArrays {
 //                     u = rho*u + (1-rho)d^2; w' = w - lr*d
 //   adam              m += (g-m)(1-b1); v += (g^2-v)(1-b2); w' = w - lr_t*m/(sqrt(v)+eps): eps is
 //                     "epsilon hat", outside the correction (Kingma & Ba, before section 2.1)
-//   adamw             as adam, and w' -= weight_decay*w: not scaled by lr, as tf.contrib.opt's
+//   adamw             as adam, and w' -= lr*weight_decay*w (Loshchilov & Hutter 2019, with the rate
+//                     for their schedule, as Keras and PyTorch do)
 //   rmsprop           ms += (g^2-ms)(1-decay), from 1; mom = m*mom + lr*g/sqrt(ms+eps);
 //                     w' = w - mom
 //                     centered: mg += (g-mg)(1-decay); sqrt(max(ms-mg^2, 0)+eps), where

@@ -193,8 +193,8 @@ constexpr BadFile kBadTrains[] = {
     {"optimizer: {momentum: {use_nesterov: 1}}\n",
      "t.yaml:2:38: error: expected true or false for 'use_nesterov', got '1'"},
     {"optimizer: adamw\n",
-     "t.yaml:2:12: error: missing key 'weight_decay' in 'adamw': this times w is subtracted from "
-     "w, whatever the learning_rate"},
+     "t.yaml:2:12: error: missing key 'weight_decay' in 'adamw': this times w and the "
+     "learning_rate is subtracted from w"},
     {"optimizer: {ftrl: {learning_rate_power: 0.5}}\n",
      "t.yaml:2:41: error: 'learning_rate_power' must be at least -10 and at most 0, got '0.5'"},
     {"optimizer: {ftrl: {learning_rate: {cosine: {}}}}\n",

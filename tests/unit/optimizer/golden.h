@@ -123,7 +123,7 @@ class Reference {
       case Kind::kAdamW:
         a_[i] = s.beta1 * a_[i] + (1 - s.beta1) * g;
         b_[i] = s.beta2 * b_[i] + (1 - s.beta2) * g * g;
-        if (s.kind == Kind::kAdamW) x *= 1 - s.weight_decay;
+        if (s.kind == Kind::kAdamW) x *= 1 - lr * s.weight_decay;
         x -= lr_t * a_[i] / (std::sqrt(b_[i]) + s.epsilon);
         break;
       case Kind::kRmsProp: {

@@ -101,13 +101,18 @@ TEST(Optimizer, ClipsThenAddsL2ThenAverages) {
   }
 }
 
-TEST(Optimizer, AdamWDecaysWhateverTheLearningRate) {
+TEST(Optimizer, AdamWDecaysByTheLearningRateOfTheStep) {
   cluster::OptimizerSpec spec = cluster::defaultOptimizer(Kind::kAdamW);
-  spec.weight_decay = 0.25;
-  spec.learning_rate = 1e-30;
+  spec.weight_decay = 0.5;
+  spec.learning_rate = 0.5;
+  spec.schedule.kind = cluster::LearningRateSchedule::Kind::kExponential;
+  spec.schedule.decay_steps = 1;
+  spec.schedule.decay_rate = 0.5;
   Trainer trainer(spec, {8});
-  trainer.step({{1}});
-  EXPECT_FLOAT_EQ(trainer.w()[0], 6);
+  trainer.step({{0}});  // the moments stay 0
+  EXPECT_FLOAT_EQ(trainer.w()[0], 8 * 0.75);
+  trainer.step({{0}});
+  EXPECT_FLOAT_EQ(trainer.w()[0], 8 * 0.75 * 0.875);
 }
 
 TEST(Optimizer, TheMeanIsSummedLeftToRight) {

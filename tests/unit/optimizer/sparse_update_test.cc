@@ -211,10 +211,10 @@ TEST(SparseUpdate, ARowTakesTheMeanOfThoseThatNameIt) {
 
 TEST(SparseUpdate, AdamWDecaysTheRowsNamedAlone) {
   cluster::OptimizerSpec spec = cluster::defaultOptimizer(Kind::kAdamW);
-  spec.weight_decay = 0.25;
-  spec.learning_rate = 1e-30;
+  spec.weight_decay = 0.5;
+  spec.learning_rate = 0.5;
   Variable variable(spec, std::vector<float>(kRows, 8));
-  variable.step({{1, {1}}});
+  variable.step({{1, {0}}});
   EXPECT_FLOAT_EQ(variable.w[0], 8);
   EXPECT_FLOAT_EQ(variable.w[1], 6);
 }
