@@ -19,6 +19,7 @@
 #include "common/graph/placer.h"
 #include "common/model/model_table.h"
 #include "common/model_files/trained_model.h"
+#include "common/replication/membership.h"
 #include "common/replication/replication_rules.h"
 #include "common/runtime/computing_device.h"
 #include "common/runtime/cpu_device.h"
@@ -180,6 +181,23 @@ std::string choicesText(const exchange::TransferPlan& plan) {
   return text;
 }
 
+// The workers that sum on each host, with 'topology: {hosts: sum}'.
+std::string topologyText(const cluster::JobSpec& job) {
+  const cluster::ReplicationSpec& replication = job.train->replication;
+  std::string text;
+  for (uint32_t rank = 0; rank < replication.host_leaders.size(); ++rank) {
+    const std::vector<uint32_t> ranks = replication::pushedBy(replication, rank);
+    if (ranks.empty()) continue;
+    const std::string& host = job.cluster.worker.at(rank).address.host;
+    text += ranks.size() == 1
+                ? fmt::format("  {}: {} is alone there, so the topology changes nothing for it\n",
+                              host, replication::workerName(rank))
+                : fmt::format("  {}: {} exchanges the mean of {}\n", host,
+                              replication::workerName(rank), replication::workerNames(ranks));
+  }
+  return text.empty() ? text : "sums by host:\n" + text;
+}
+
 // Shards with the same plan are named together.
 std::string transfersText(const cluster::JobSpec& job, const arena::ParameterLayout& layout) {
   if (job.cluster.isOneProcess()) return "";
@@ -193,11 +211,13 @@ std::string transfersText(const cluster::JobSpec& job, const arena::ParameterLay
     else
       same->first += ", " + name;
   }
-  std::string text = fmt::format("transfers of {}:\n", kChief.name());
+  std::string text = topologyText(job) + fmt::format("transfers of {}:\n", kChief.name());
   for (const auto& [names, plan] : plans)
-    text += fmt::format("  {}: parameters {}; gradients {}\n{}", names,
-                        exchange::directionText(plan.parameters),
-                        exchange::directionText(plan.gradients), choicesText(plan));
+    text += !plan.fault.empty()
+                ? fmt::format("  {}: refused: {}\n", names, plan.fault)
+                : fmt::format("  {}: parameters {}; gradients {}\n{}", names,
+                              exchange::directionText(plan.parameters),
+                              exchange::directionText(plan.gradients), choicesText(plan));
   return text + "\n";
 }
 

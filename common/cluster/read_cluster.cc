@@ -368,6 +368,10 @@ void checkTransport(const JobSpec& job, const YamlNode& transport, Report& repor
     report.error(transport.where(),
                  "'transport: rdma' has one arena for a worker's gradient, and with "
                  "'replicas_to_aggregate' a worker sends several in a step: leave out one of them");
+  if (!replication.host_leaders.empty())
+    report.error(transport.where(),
+                 "'transport: rdma' is not tested with 'topology', which sums gradients in the "
+                 "memory of each host: leave out one of them");
 }
 
 }  // namespace
@@ -416,13 +420,18 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
   if (const YamlNode* metrics = reader.find("metrics")) readMetrics(*metrics, job, report);
   if (const YamlNode* traces = reader.find("traces")) readTraces(*traces, job, report);
   if (train != nullptr && with_train)
-    job.train = readTrain(
-        *train, {job.cluster.shardHosts(), job.cluster.worker.size(), job.cluster.isOneProcess()},
-        report);
+    job.train = readTrain(*train,
+                          {job.cluster.shardHosts(), job.cluster.worker.size(),
+                           job.cluster.isOneProcess(), hostLeaders(job.cluster)},
+                          report);
   if (job.train) {
     job.cluster.leader = job.train->replication.leader;
     checkShares(job, report);
     if (const YamlNode* transport = root.find("transport")) checkTransport(job, *transport, report);
+    if (!job.cluster.shared_memory && !job.train->replication.host_leaders.empty())
+      report.error(root.find("shared_memory")->where(),
+                   "'topology: {hosts: sum}' sums gradients in shared memory: leave out one of "
+                   "them");
     if (job.launch.pauses())
       checkPause(job, root.find("launch")->find("on_sigterm")->where(), report);
   }

@@ -102,6 +102,36 @@ void readTransfer(const MapReader& reader, const TaskCounts& counts, Replication
         yaml::inQuotes(given->key) + " needs a ps, and the cluster has none: nothing travels");
 }
 
+// Returns why these settings exclude sums by host; empty: they don't.
+std::string topologyFault(const ReplicationSpec& replication, const TaskCounts& counts) {
+  const uint32_t needed = replication.replicas_to_aggregate;
+  if (counts.one_process) return "needs several workers, and the job is one process: leave it out";
+  if (replication.mode != ReplicationSpec::Mode::kSync)
+    return "needs 'mode: sync': without it each worker's gradient is applied by itself";
+  if (needed != 0 && counts.worker > 0 && needed != counts.worker)
+    return fmt::format(
+        "needs the gradients of all {} workers, one of each, and 'replicas_to_aggregate' is {}: "
+        "leave out one of them",
+        counts.worker, needed);
+  if (replication.transfer_dtype != ReplicationSpec::TransferDtype::kFloat32)
+    return "is for float32 in this version: leave it out, or 'transfer' and 'transfer_dtype'";
+  return {};
+}
+
+// Reads whether the workers of a host sum their gradients before one of them sends the result.
+void readTopology(const MapReader& reader, const TaskCounts& counts, ReplicationSpec& replication) {
+  const YamlNode* const topology = reader.find("topology");
+  if (topology == nullptr) return;
+  enum class Hosts : uint8_t { kApart, kSum } hosts = Hosts::kApart;
+  const MapReader map(*topology, schema::kTopology, "topology", reader.report());
+  map.choice("hosts", hosts, 0);
+  if (hosts == Hosts::kApart) return;
+  if (const std::string fault = topologyFault(replication, counts); !fault.empty())
+    reader.report().error(map.find("hosts")->where(), "'hosts: sum' " + fault);
+  else
+    replication.host_leaders = counts.host_leaders;
+}
+
 }  // namespace
 
 ReplicationSpec defaultReplication(const TaskCounts& counts) {
@@ -142,6 +172,7 @@ ReplicationSpec readReplication(const YamlNode& node, const TaskCounts& counts, 
                  "'overlap' needs a ps, and the cluster has none: no gradient travels");
   readLeader(reader, counts, replication.leader);
   readTransfer(reader, counts, replication);
+  if (mode_known) readTopology(reader, counts, replication);
   if (has_total && counts.worker > 0 && replication.total_num_replicas != counts.worker)
     report.error(node.find("total_num_replicas")->where(),
                  fmt::format("'total_num_replicas' must be the number of workers, {}, got {}",

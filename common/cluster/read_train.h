@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "common/cluster/spec.h"
@@ -16,7 +17,8 @@ namespace dtf::cluster {
 struct TaskCounts {
   ShardHosts hosts;
   size_t worker = 0;
-  bool one_process = false;  // the cluster has no ps: its only process has one inside
+  bool one_process = false;              // the cluster has no ps: its only process has one inside
+  std::vector<uint32_t> host_leaders{};  // see hostLeaders()
   // Whether workers host shards that others use, too.
   bool workersHost() const { return hosts.workers > 0 && !one_process; }
 };

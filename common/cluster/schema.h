@@ -53,6 +53,7 @@ extern const yaml::Table kPolynomialRate;
 extern const yaml::Table kCosineRate;
 extern const yaml::Table kReplication;    // replication:
 extern const yaml::Table kTransfer;       // replication.transfer:
+extern const yaml::Table kTopology;       // replication.topology:
 extern const yaml::Table kPlacement;      // placement:
 extern const yaml::Table kPartition;      // placement.partition:
 extern const yaml::Table kEval;           // eval:

@@ -271,6 +271,12 @@ constexpr Key kReplicationKeys[] = {
     choice("transfer_dtype", "float32|bfloat16", "",
            "parameters and gradients travel rounded to it; default float32"),
     map("transfer", "{dtype: int8} or {top_k: 0.01}: fewer bytes, with error feedback"),
+    map("topology", "sync: {hosts: sum}: one gradient leaves a host, the mean of its workers"),
+};
+
+constexpr Key kTopologyKeys[] = {
+    choice("hosts", "apart|sum", "",
+           "sum: the workers with one address sum in memory first; default apart"),
 };
 
 constexpr Key kTransferKeys[] = {
@@ -357,6 +363,7 @@ constinit const Table kCategoricalArray{"train.data.train.categorical_arrays.NAM
                                         kCategoricalArrayKeys};
 constinit const Table kReplication{"train.replication", kReplicationKeys};
 constinit const Table kTransfer{"train.replication.transfer", kTransferKeys};
+constinit const Table kTopology{"train.replication.topology", kTopologyKeys};
 constinit const Table kPlacement{"train.placement", kPlacementKeys};
 constinit const Table kPartition{"train.placement.partition", kPartitionKeys};
 constinit const Table kEval{"train.eval", kEvalKeys};
@@ -402,6 +409,7 @@ yaml::Tables allTables() {
                                &kMovingAverage,
                                &kReplication,
                                &kTransfer,
+                               &kTopology,
                                &kPlacement,
                                &kPartition,
                                &kEval,

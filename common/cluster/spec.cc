@@ -1,6 +1,7 @@
 #include "common/cluster/spec.h"
 
 #include <algorithm>
+#include <map>
 
 #include "common/base/check.h"
 #include "common/base/checksum.h"
@@ -32,6 +33,16 @@ int workersBeside(const ClusterSpec& cluster, uint32_t index) {
   return static_cast<int>(
       std::count_if(cluster.worker.begin(), cluster.worker.end(),
                     [&](const TaskSpec& worker) { return hostKey(worker.address.host) == host; }));
+}
+
+std::vector<uint32_t> hostLeaders(const ClusterSpec& cluster) {
+  std::map<std::string, uint32_t> first;
+  std::vector<uint32_t> leaders;
+  for (const TaskSpec& worker : cluster.worker) {
+    const auto rank = static_cast<uint32_t>(leaders.size());
+    leaders.push_back(first.try_emplace(hostKey(worker.address.host), rank).first->second);
+  }
+  return leaders;
 }
 
 int tasksBeside(const ClusterSpec& cluster, TaskId task) {

@@ -83,6 +83,9 @@ struct ClusterSpec {
 // Returns the number of workers with the host of worker `index`, itself included.
 int workersBeside(const ClusterSpec& cluster, uint32_t index);
 
+// Returns of each worker the lowest rank with the same host.
+std::vector<uint32_t> hostLeaders(const ClusterSpec& cluster);
+
 // Returns the number of tasks, ps and workers, with the host of `task`, itself included.
 int tasksBeside(const ClusterSpec& cluster, TaskId task);
 
@@ -134,6 +137,9 @@ struct ReplicationSpec {
     kTopK
   } transfer_dtype = TransferDtype::kFloat32;
   double transfer_top_k = 0;  // kTopK: the share of the elements
+  // sync, `topology: {hosts: sum}`: of each worker, the lowest rank on its host, which exchanges
+  // the mean gradient of them all. Empty: each worker exchanges its own gradient.
+  std::vector<uint32_t> host_leaders{};
   bool operator==(const ReplicationSpec&) const = default;
 };
 

@@ -97,6 +97,7 @@ Choice streamingOf(const JobTransfers& job, const ShardTransfers& shard,
   if (job.batches_per_step > 1)
     return unused("several batches of a step are computed from the same parameters");
   if (job.towers > 1) return unused("the gradient is the mean of several devices");
+  if (plan.host_sum.is_used) return unused("the gradient is the mean of several workers");
   if (job.clips_by_norm) return unused("'clip_by_global_norm' needs the whole gradient");
   if (shard.encoded_bytes < *own.stream_from_bytes)
     return unused(fmt::format("the gradient has {}, less than {}", bytesText(shard.encoded_bytes),
@@ -118,6 +119,12 @@ Choice rowsOf(const JobTransfers& job, const ShardTransfers& shard, const Transf
   return used();
 }
 
+Choice hostSum(const JobTransfers& job) {
+  if (!job.sums_hosts) return unused("'replication.topology' doesn't say 'hosts: sum'");
+  if (job.workers_summed == 1) return unused("no other worker has the host of this one");
+  return used();
+}
+
 // A transport that the file asks for is used, or the job is refused: it never falls back.
 std::string transportFault(const JobTransfers& job, const TransferAbilities& own,
                            const TransferPeer& peer) {
@@ -135,6 +142,9 @@ std::string faultOf(const JobTransfers& job, const TransferAbilities& own,
                     const TransferPeer& peer) {
   if (job.one_process) return {};
   if (std::string fault = transportFault(job, own, peer); !fault.empty()) return fault;
+  if (job.sums_hosts && job.has_tables)
+    return "'topology: {hosts: sum}' sums whole arenas, and the rows of sparse variables differ "
+           "from worker to worker: leave out 'topology'";
   if (!peer.codecs) return {};
   const std::string_view needed = arena::codecName(job.codec.kind);
   if (std::ranges::find(*peer.codecs, needed) != peer.codecs->end()) return {};
@@ -164,7 +174,9 @@ JobTransfers transfersOf(const cluster::ReplicationSpec& replication, uint32_t r
   return {.shares_steps = replication::sharesSteps(replication),
           .overlap = replication.overlap,
           .codec = arena::codecOf(replication),
-          .batches_per_step = replication::batchesPerStep(replication, rank)};
+          .batches_per_step = replication::batchesPerStep(replication, rank),
+          .workers_summed = static_cast<uint32_t>(replication::pushedBy(replication, rank).size()),
+          .sums_hosts = !replication.host_leaders.empty()};
 }
 
 ShardTransfers shardOf(const arena::ParameterLayout& layout, uint32_t ps_task,
@@ -183,6 +195,7 @@ TransferPlan planTransfer(const JobTransfers& job, const ShardTransfers& shard,
   plan.shared_gradients = sharedGradients(job, shard, peer, plan.shared_parameters);
   plan.remote_memory = remoteMemory(job, shard, own);
   plan.overlap = overlapOf(job);
+  plan.host_sum = hostSum(job);
   plan.streaming = streamingOf(job, shard, own, peer, plan);
   plan.rows = rowsOf(job, shard, plan);
   plan.fault = faultOf(job, own, peer);
@@ -197,14 +210,15 @@ TransferPlan planTransfer(const JobTransfers& job, const ShardTransfers& shard,
   return plan;
 }
 
-std::array<NamedChoice, 7> choicesOf(const TransferPlan& plan) {
+std::array<NamedChoice, 8> choicesOf(const TransferPlan& plan) {
   return {{{"compression", plan.compressed},
            {"parameters in shared memory", plan.shared_parameters},
            {"gradients in shared memory", plan.shared_gradients},
            {"remote memory", plan.remote_memory},
            {"overlap", plan.overlap},
            {"streaming", plan.streaming},
-           {"rows alone", plan.rows}}};
+           {"rows alone", plan.rows},
+           {"sum of the host", plan.host_sum}}};
 }
 
 std::string directionText(const Direction& direction) {

@@ -35,6 +35,10 @@ struct JobTransfers {
   bool one_process = false;       // a job without ps: the worker holds the parameters
   uint32_t towers = 1;            // devices of this worker
   bool clips_by_norm = false;     // optimizer.clip_by_global_norm
+  // The number of workers in the mean gradient that this one exchanges: with sums by host perhaps
+  // several; 0: another worker exchanges its gradient.
+  uint32_t workers_summed = 1;
+  bool sums_hosts = false;  // replication.topology, for any worker of the job
 };
 // Fills what `replication`, with its numbers complete, has of worker `rank`.
 JobTransfers transfersOf(const cluster::ReplicationSpec& replication, uint32_t rank);
@@ -104,6 +108,7 @@ struct TransferPlan {
   Choice overlap;            // an exchange begins before the one before it is answered
   Choice streaming;          // an exchange begins before its gradient is whole
   Choice rows;               // of tables, only the rows for the next batch are sent
+  Choice host_sum;           // gradients are summed with those of other workers of its host
 
   // Why nothing can be exchanged with this peer; empty: it can.
   std::string fault;
@@ -121,7 +126,7 @@ struct NamedChoice {
   std::string_view name;
   const Choice& choice;
 };
-std::array<NamedChoice, 7> choicesOf(const TransferPlan& plan);
+std::array<NamedChoice, 8> choicesOf(const TransferPlan& plan);
 
 // The reason why a job's file can't have 'transport: rdma'; empty: it can, or has no need of it.
 std::string rdmaFault(const JobTransfers& job);

@@ -1,6 +1,7 @@
 #include "common/replication/replication_rules.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -22,6 +23,24 @@ bool isSync(const cluster::ReplicationSpec& spec) {
   return spec.mode == Mode::kSync;
 }
 
+// Returns why the spec can't have such sums by host; nullopt: it can, or has none.
+std::optional<std::string> topologyFault(const cluster::ReplicationSpec& spec, uint32_t workers) {
+  const std::vector<uint32_t>& leaders = spec.host_leaders;
+  if (leaders.empty()) return std::nullopt;
+  if (spec.mode != Mode::kSync || spec.replicas_to_aggregate != workers ||
+      spec.transfer_dtype != Dtype::kFloat32)
+    return "sums by host are for sync training in float32 with one gradient of every worker";
+  if (leaders.size() != workers)
+    return fmt::format("a topology of {} workers, but the cluster has {}", leaders.size(), workers);
+  for (uint32_t rank = 0; rank < workers; ++rank)
+    if (leaders[rank] > rank || leaders[leaders[rank]] != leaders[rank])
+      return fmt::format(
+          "worker/{} can't sum the gradients of worker/{}: the lowest rank of a "
+          "host does",
+          leaders[rank], rank);
+  return std::nullopt;
+}
+
 }  // namespace
 
 cluster::ReplicationSpec completeReplication(cluster::ReplicationSpec spec, uint32_t workers) {
@@ -40,7 +59,7 @@ std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec
     return fmt::format("top_k is {}, but must be above 0, up to {}", spec.transfer_top_k, kTopKMax);
   if (spec.staleness > 0 && spec.mode != Mode::kBounded)
     return "staleness is only for bounded training";
-  if (spec.mode == Mode::kAsync || spec.mode == Mode::kBounded) return std::nullopt;
+  if (spec.mode == Mode::kAsync || spec.mode == Mode::kBounded) return topologyFault(spec, workers);
   if (spec.mode != Mode::kSync)
     return fmt::format("replication mode {}", static_cast<int>(spec.mode));
   if (spec.overlap) return "overlap is only for async training";
@@ -50,7 +69,7 @@ std::optional<std::string> replicationFault(const cluster::ReplicationSpec& spec
   if (spec.replicas_to_aggregate == 0 || spec.replicas_to_aggregate > kReplicasToAggregateMax)
     return fmt::format("replicas_to_aggregate is {}, but must be from 1 to {}",
                        spec.replicas_to_aggregate, kReplicasToAggregateMax);
-  return std::nullopt;
+  return topologyFault(spec, workers);
 }
 
 std::string_view replicationName(const cluster::ReplicationSpec& spec) {
@@ -127,6 +146,23 @@ uint32_t batchesPerStep(const cluster::ReplicationSpec& spec, uint32_t rank) {
   DTF_CHECK(rank < spec.total_num_replicas);
   const uint32_t rest = spec.replicas_to_aggregate % spec.total_num_replicas;
   return spec.replicas_to_aggregate / spec.total_num_replicas + (rank < rest ? 1 : 0);
+}
+
+uint32_t pusherOf(const cluster::ReplicationSpec& spec, uint32_t rank) {
+  return spec.host_leaders.empty() ? rank : spec.host_leaders.at(rank);
+}
+
+std::vector<uint32_t> pushedBy(const cluster::ReplicationSpec& spec, uint32_t rank) {
+  if (spec.host_leaders.empty()) return {rank};
+  std::vector<uint32_t> ranks;
+  for (uint32_t other = 0; other < spec.host_leaders.size(); ++other)
+    if (spec.host_leaders[other] == rank) ranks.push_back(other);
+  return ranks;
+}
+
+std::string topologyText(const cluster::ReplicationSpec& spec) {
+  if (spec.host_leaders.empty()) return {};
+  return fmt::format("[{}]", fmt::join(spec.host_leaders, ", "));
 }
 
 uint32_t gradientsPerStep(const cluster::ReplicationSpec& spec) {

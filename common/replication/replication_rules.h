@@ -77,6 +77,16 @@ bool queuesBatches(const cluster::ReplicationSpec& spec);
 // Returns how many batches `rank` computes from the same parameters.
 uint32_t batchesPerStep(const cluster::ReplicationSpec& spec, uint32_t rank);
 
+// Returns the rank that exchanges the gradient of `rank`: its own, or with sums by host that of the
+// lowest on the host.
+uint32_t pusherOf(const cluster::ReplicationSpec& spec, uint32_t rank);
+
+// Returns the ranks whose gradients are in what `rank` exchanges, ascending: itself first, or none.
+std::vector<uint32_t> pushedBy(const cluster::ReplicationSpec& spec, uint32_t rank);
+
+// Returns "[0, 0, 2, 2]", the pusher of each worker; empty without sums by host.
+std::string topologyText(const cluster::ReplicationSpec& spec);
+
 // Returns how many gradients one global step applies.
 uint32_t gradientsPerStep(const cluster::ReplicationSpec& spec);
 

@@ -16,6 +16,13 @@ std::optional<cluster::BatchPlan> planOf(const arena::ModelDeclaration& declarat
   return epochPlan(declaration.replication, workers, data.examples, data.batch_size);
 }
 
+std::vector<std::vector<uint32_t>> pushedByAll(const cluster::ReplicationSpec& spec,
+                                               uint32_t workers) {
+  std::vector<std::vector<uint32_t>> pushed;
+  for (uint32_t rank = 0; rank < workers; ++rank) pushed.push_back(pushedBy(spec, rank));
+  return pushed;
+}
+
 }  // namespace
 
 StepShares::StepShares(const arena::ModelDeclaration& declaration, uint32_t workers)
@@ -23,12 +30,19 @@ StepShares::StepShares(const arena::ModelDeclaration& declaration, uint32_t work
       needed_(declaration.replication.replicas_to_aggregate),
       batches_of_step_(batchesOfOrderStep(declaration.replication, workers)),
       has_backups_(hasBackupWorkers(declaration.replication)),
+      pushed_(pushedByAll(declaration.replication, workers)),
       plan_(planOf(declaration, workers)) {}
 
 uint32_t StepShares::examples(uint64_t step, uint32_t rank, uint32_t batch) const {
   if (!plan_) return 1;
   const uint64_t number = cluster::globalBatch(step, batch, rank, workers_, batches_of_step_);
   return static_cast<uint32_t>(plan_->range(number).count);
+}
+
+uint32_t StepShares::pushedExamples(uint64_t step, uint32_t rank, uint32_t batch) const {
+  uint32_t sum = 0;
+  for (const uint32_t each : pushed_.at(rank)) sum += examples(step, each, batch);
+  return sum;
 }
 
 // The last rank has the fewest examples.

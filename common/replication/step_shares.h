@@ -26,6 +26,9 @@ class StepShares {
   StepShares(const arena::ModelDeclaration& declaration, uint32_t workers);
 
   uint32_t examples(uint64_t step, uint32_t rank, uint32_t batch) const;
+  // Returns the examples behind the gradient that `rank` exchanges: with sums by host those of all
+  // workers of its host.
+  uint32_t pushedExamples(uint64_t step, uint32_t rank, uint32_t batch) const;
 
   // The methods below serve jobs with backup workers, in which a worker has one batch a step; in
   // any other job every worker counts.
@@ -45,7 +48,8 @@ class StepShares {
   const uint32_t needed_;  // of a step that isn't short
   const uint32_t batches_of_step_;
   const bool has_backups_;
-  const std::optional<cluster::BatchPlan> plan_;  // nullopt: all batches are alike
+  const std::vector<std::vector<uint32_t>> pushed_;  // see pushedBy()
+  const std::optional<cluster::BatchPlan> plan_;     // nullopt: all batches are alike
 };
 
 }  // namespace dtf::replication

@@ -35,8 +35,12 @@ SyncCoordinator::SyncCoordinator(const CoordinatorContext& context)
   DTF_CHECK(context.declaration.replication.total_num_replicas == context.workers && needed_ > 0);
   DTF_CHECK(!hasBackups() || context.ps_tasks == 1 || context.peers != nullptr);
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
-    workers_[rank].batches.resize(batchesPerStep(context.declaration.replication, rank));
+    const cluster::ReplicationSpec& replication = context.declaration.replication;
+    workers_[rank].pusher = &workers_.at(pusherOf(replication, rank));
+    if (pusherOf(replication, rank) != rank) continue;  // its gradient comes with another's
+    workers_[rank].batches.resize(batchesPerStep(replication, rank));
     workers_[rank].losses.resize(workers_[rank].batches.size());
+    pushes_ += hasBackups() ? 0 : workers_[rank].batches.size();
   }
 }
 
@@ -50,8 +54,7 @@ StepState SyncCoordinator::stateNow(uint32_t rank, Outcome outcome) const {
   state.next_step = step();
   // When all batches of a restarted worker are held already, it repeats the last one and waits with
   // it.
-  state.next_batch =
-      std::min(worker.firstMissing(), static_cast<uint32_t>(worker.batches.size()) - 1);
+  state.next_batch = std::min(worker.firstMissing(), worker.lastBatch());
   state.done = isDone();
   state.loss = last_loss_;
   state.epoch = context_.epoch;
@@ -88,7 +91,7 @@ void SyncCoordinator::pull(uint32_t rank, const Wanted& wanted, PushCallback cal
   }
   state.global_step = *wanted.step;
   state.next_step = *wanted.step;
-  state.next_batch = static_cast<uint32_t>(workers_[rank].batches.size()) - 1;
+  state.next_batch = workers_[rank].lastBatch();
   state.done = false;
   answer(std::move(callback), PushReply{state, previous});
 }

@@ -83,8 +83,14 @@ class SyncCoordinator final : public Coordinator {
     std::vector<std::optional<arena::Gradient>> batches;  // of the current step
     std::vector<float> losses;                            // of the same batches
     uint64_t sets = 0;                                    // bit k: it contributed to step() - 1 - k
-    bool complete() const;
+    const Worker* pusher = nullptr;                       // with sums by host perhaps another
+    bool complete() const;                                // also if the worker pushes none
+    // Whether its gradient is here, by itself or in the mean of its host.
+    bool hasContributed() const { return pusher->complete(); }
     uint32_t firstMissing() const;
+    uint32_t lastBatch() const {
+      return batches.empty() ? 0 : static_cast<uint32_t>(batches.size()) - 1;
+    }
     // A repeated push can come long after its step; contributions are remembered for 64 steps.
     bool wasInSet(uint64_t steps_ago) const {
       return steps_ago <= 64 && sets >> (steps_ago - 1) & 1;
@@ -129,6 +135,7 @@ class SyncCoordinator final : public Coordinator {
   CutTaker cut_;
   WaitingCalls<PushAnswer> waiting_;  // the pushes of last batches
   std::vector<Worker> workers_;
+  size_t pushes_ = 0;  // without backup workers: the gradients that a step waits for
   GoneWorkers gone_;
   SetDecider decider_;     // ps/0, with backup workers
   bool has_sent_ = false;  // an answer, so its worker may compute a step

@@ -55,7 +55,7 @@ void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
   for (const uint32_t rank : ranks)
     for (uint32_t batch = 0; batch < workers_[rank].batches.size(); ++batch) {
       batches.push_back({workers_[rank].batches[batch].value(), workers_[rank].losses[batch],
-                         shares_.examples(step(), rank, batch)});
+                         shares_.pushedExamples(step(), rank, batch)});
     }
   StepSet set = weighed(batches);
   set_loss_ = set.loss;
@@ -74,9 +74,10 @@ void SyncCoordinator::startUpdate(std::vector<uint32_t> ranks) {
 void SyncCoordinator::advance() {
   if (updater_.busy() || !context_.store.initialised() || isDone()) return;
   if (!hasBackups()) {
-    if (held_ < needed_) return;
-    std::vector<uint32_t> everyone(workers_.size());
-    for (uint32_t i = 0; i < everyone.size(); ++i) everyone[i] = i;
+    if (held_ < pushes_) return;
+    std::vector<uint32_t> everyone;
+    for (uint32_t rank = 0; rank < workers_.size(); ++rank)
+      if (!workers_[rank].batches.empty()) everyone.push_back(rank);
     return startUpdate(std::move(everyone));
   }
   if (decided_) return onDecision(step(), std::exchange(decided_, std::nullopt).value());

@@ -25,7 +25,9 @@ std::vector<uint32_t> SyncCoordinator::awaitedReturns() const {
   // A short step misses nothing of a worker without examples in it.
   const size_t counting = shares_.counting(step());
   return gone_.awaited(
-      [this](uint32_t rank) { return workers_[rank].complete() || !shares_.counts(step(), rank); },
+      [this](uint32_t rank) {
+        return workers_[rank].hasContributed() || !shares_.counts(step(), rank);
+      },
       workers_.size() - counting + std::min<size_t>(needed_, counting));
 }
 
@@ -54,7 +56,7 @@ std::optional<std::string> SyncCoordinator::hopelessFor(uint32_t rank) const {
   const std::optional<std::string> why = gone_.hopelessFor(
       rank,
       [this](uint32_t other) {
-        return workers_[other].complete() || !shares_.counts(step(), other);
+        return workers_[other].hasContributed() || !shares_.counts(step(), other);
       },
       is_short ? workers_.size() - shares_.counting(step()) + 1 : least);
   if (!why) return std::nullopt;
@@ -98,7 +100,7 @@ std::string SyncCoordinator::waitingForText() const {
   std::vector<uint32_t> missing;
   for (uint32_t rank = 0; rank < workers_.size(); ++rank) {
     if (workers_[rank].complete()) present.push_back(rank);
-    if (decided_ ? isMissed(rank) : !workers_[rank].complete()) missing.push_back(rank);
+    if (decided_ ? isMissed(rank) : !workers_[rank].hasContributed()) missing.push_back(rank);
   }
   if (!hasBackups() || decided_) return workerNames(missing);
   return fmt::format("gradients of {} workers on every ps; {} has the gradients of {}",

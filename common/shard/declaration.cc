@@ -231,6 +231,8 @@ std::vector<arena::Setting> settingsOf(const arena::ModelDeclaration& declaratio
     all.push_back(
         {"replication.total_num_replicas", fmt::format("{}", replication.total_num_replicas)});
   }
+  if (const std::string topology = replication::topologyText(replication); !topology.empty())
+    all.push_back({"replication.topology.hosts", "sum, by " + topology});
   if (const std::optional<uint64_t> steps = replication::staleness(replication))
     all.push_back({"replication.staleness", fmt::format("{}", *steps)});
   const std::vector<arena::Setting> others = {

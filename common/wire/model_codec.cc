@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/replication/epoch.h"
+#include "common/replication/replication_rules.h"
 #include "common/shard/declaration.h"
 #include "common/wire/optimizer_codec.h"
 
@@ -90,6 +91,9 @@ cluster::ReplicationSpec decodeReplication(schema::Replication::Reader reader) {
   replication.transfer_dtype =
       static_cast<cluster::ReplicationSpec::TransferDtype>(reader.getTransferDtype());
   replication.transfer_top_k = reader.getTransferTopK();
+  if (reader.getHostLeaders().size() > replication::kReplicasToAggregateMax)
+    refuseModel("a topology of " + std::to_string(reader.getHostLeaders().size()) + " workers");
+  for (const uint32_t leader : reader.getHostLeaders()) replication.host_leaders.push_back(leader);
   return replication;
 }
 
@@ -141,6 +145,11 @@ void encodeModel(const arena::ModelDeclaration& model, schema::Model::Builder bu
   replication.setStaleness(model.replication.staleness);
   replication.setTransferDtype(static_cast<uint8_t>(model.replication.transfer_dtype));
   replication.setTransferTopK(model.replication.transfer_top_k);
+  const std::vector<uint32_t>& leaders = model.replication.host_leaders;
+  if (!leaders.empty()) {
+    auto topology = replication.initHostLeaders(static_cast<uint32_t>(leaders.size()));
+    for (uint32_t rank = 0; rank < topology.size(); ++rank) topology.set(rank, leaders[rank]);
+  }
   builder.setSteps(model.steps);
   builder.setEpochExamples(model.epochs.examples);
   builder.setEpochBatchSize(model.epochs.batch_size);

@@ -87,6 +87,7 @@ struct Replication {
   transferDtype @4 :UInt8;  # of values in PsData: 0 float32, 1 bfloat16, 2 int8, 3 top_k
   staleness @5 :UInt32;  # bounded: the largest number of steps between a worker and the slowest one
   transferTopK @6 :Float64;  # top_k: the share of the elements; otherwise 0
+  hostLeaders @7 :List(UInt32);  # of each worker the one that exchanges its gradient; empty: itself
 }
 
 struct Setting {

@@ -1,8 +1,14 @@
 #include "daemons/workerd/worker_client.h"
 
+#include <fmt/format.h>
+
+#include <optional>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/checkpoint/snapshot_folder.h"
+#include "common/exchange/host_sum_client.h"
+#include "common/replication/replication_rules.h"
 #include "common/wire/checkpoint/rpc_checkpoint_client.h"
 #include "common/wire/ps/rpc_exchange_client.h"
 
@@ -24,11 +30,36 @@ wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task,
   return options;
 }
 
+// Returns the place of this worker in the sum of its host; nullopt: it exchanges its own gradient.
+std::optional<exchange::HostSumOptions> hostSumOf(const cluster::TaskOptions& task,
+                                                  OnWaiting on_waiting) {
+  const cluster::JobSpec& job = task.job;
+  const cluster::ReplicationSpec& replication = job.train->replication;
+  const uint32_t leader = replication::pusherOf(replication, task.task.index);
+  std::vector<uint32_t> ranks = replication::pushedBy(replication, leader);
+  if (ranks.size() < 2) return std::nullopt;
+  const std::filesystem::path folder = checkpoint::sharedMemoryPlace(job.job, job.run_dir).folder;
+  return exchange::HostSumOptions{.file = folder / fmt::format("sum-worker-{}", leader),
+                                  .ranks = std::move(ranks),
+                                  .rank = task.task.index,
+                                  .start_timeout = fromSeconds(job.timeouts.start_seconds),
+                                  .step_timeout = fromSeconds(job.timeouts.step_seconds),
+                                  .rejoin_timeout = fromSeconds(job.timeouts.rejoin_seconds),
+                                  .finish_timeout = fromSeconds(job.timeouts.finish_seconds),
+                                  .on_waiting = std::move(on_waiting)};
+}
+
 class RemoteClient final : public WorkerClient {
  public:
-  explicit RemoteClient(wire::RpcClientOptions options) : client_(std::move(options)) {}
+  RemoteClient(wire::RpcClientOptions options, std::optional<exchange::HostSumOptions> host_sum)
+      : client_(endingToo(std::move(options), host_sum)) {
+    if (host_sum) sum_.emplace(client_, *std::move(host_sum));
+  }
 
-  exchange::ExchangeClient& parameters() override { return client_; }
+  exchange::ExchangeClient& parameters() override {
+    if (sum_) return *sum_;
+    return client_;
+  }
   std::unique_ptr<checkpoint::CheckpointClient> checkpoints(double disk_seconds) override {
     return std::make_unique<wire::RpcCheckpointClient>(client_, disk_seconds);
   }
@@ -46,7 +77,16 @@ class RemoteClient final : public WorkerClient {
   }
 
  private:
+  // The loss of a ps ends the waits for workers of the host, too.
+  static wire::RpcClientOptions endingToo(wire::RpcClientOptions options,
+                                          const std::optional<exchange::HostSumOptions>& host_sum) {
+    if (host_sum)
+      options.on_lost = [ended = host_sum->ended](const Error& error) { ended->end(error); };
+    return options;
+  }
+
   wire::RpcExchangeClient client_;
+  std::optional<exchange::HostSumClient> sum_;  // with replication.topology
 };
 
 }  // namespace
@@ -55,8 +95,10 @@ std::unique_ptr<WorkerClient> connectToPs(const cluster::TaskOptions& task,
                                           const net::Credentials& credentials,
                                           std::function<void(uint32_t)> on_replaced,
                                           OnWaiting on_waiting) {
+  std::optional<exchange::HostSumOptions> host_sum = hostSumOf(task, on_waiting);
   return std::make_unique<RemoteClient>(
-      clientOptions(task, credentials, std::move(on_replaced), std::move(on_waiting)));
+      clientOptions(task, credentials, std::move(on_replaced), std::move(on_waiting)),
+      std::move(host_sum));
 }
 
 std::string whoWasToldToEnd(WorkerClient& client, const ShardHosts& hosts) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The bytes that each host of a sync job sends in a step, as the kernel counts them on its link:
 2 (N-1) / N of the model on N hosts, whether the workers host the parameters or a ps beside each of
-them does. A replica adds 1/N: the mean gradient of a share, which also goes to the next host.
+them does. A replica adds 1/N: the mean gradient of a share, which also goes to the next host. Of
+several workers on each host, sums by host leave a quarter of the bytes to four of them.
 
 Usage: traffic_test.py BUILD_FOLDER [CASE...]     prints a table; exit code 77: this machine can't
                                                   have such hosts; the last line gives the reason
@@ -34,6 +35,26 @@ train:
   steps: {steps}
   checkpoint: none
 """
+# Four workers on each of two hosts behind 1 Gbit/s, and a model with long exchanges.
+GROUPED = """
+job: grouped
+run_dir: {run_dir}
+insecure: true
+cluster: {{worker: [{workers}]}}
+durability: checkpoint
+train:
+  model:
+    input: {{shape: [28, 28, 1]}}
+    layers: [flatten: , dense: {{units: 4096, activation: relu}}, dense: {{units: 1024, activation: relu}}, dense: {{units: 10}}]
+    loss: sparse_categorical_crossentropy
+  data: {{train: {{format: digits, count: 200}}, batch_size: 2, seed: 7}}
+  optimizer: {{gradient_descent: {{learning_rate: 0.01}}}}
+  replication: {{mode: sync, topology: {{hosts: {hosts}}}}}
+  steps: {steps}
+  checkpoint: none
+"""
+GIGABIT = 125e6  # bytes a second
+FASTER = 2.5     # with sums, of the steps a second without
 SGD = "{gradient_descent: {learning_rate: 0.01}}"
 MOMENTUM = "{momentum: {learning_rate: 0.01, momentum: 0.9}}"
 
@@ -86,6 +107,39 @@ class Bench:
         assert max(shares) <= HEADERS * allowed, f"a host sends {max(shares):.3f} of the model in a step, not {allowed:.3f}: {shares}"
 
 
+    def grouped(self, how, steps):
+        """Runs four workers on each of two hosts; returns the file, the bytes that each host has sent, and steps a second."""
+        self.runs += 1
+        folder = self.folder / str(self.runs)
+        folder.mkdir()
+        pair = self.links[:2]
+        places = [(link, port) for link in pair for port in range(2222, 2226)]
+        workers = ", ".join(f"{{address: '{link.address}:{port}', threads: 1}}" for link, port in places)
+        file = folder / "job.yaml"
+        file.write_text(GROUPED.format(run_dir=folder / "run", workers=workers, hosts=how, steps=steps))
+        before = [link.sent() for link in pair]
+        with linked.Tasks(self.build, folder) as tasks:
+            for index, (link, _) in enumerate(places):
+                tasks.start(link, "worker", index, file)
+            tasks.wait(SECONDS)
+        rate = json.loads((folder / "run/summary.json").read_text())["steps_per_second"]
+        return file, [link.sent() - old for link, old in zip(pair, before)], rate
+
+    def compare_sums(self):
+        for link in self.links[:2]:
+            link.limit(GIGABIT)
+        shares, rates = {}, {}
+        for how in ("apart", "sum"):
+            _, few, _ = self.grouped(how, FEW)
+            file, many, rates[how] = self.grouped(how, MANY)
+            model = 4 * self.parameters(file)
+            shares[how] = max((last - first) / (MANY - FEW) / model for first, last in zip(few, many))
+            print(f"| 2 of 4 workers | hosts: {how} | checkpoint | gradient_descent | {1 if how == 'sum' else 4}.000 | {shares[how]:.3f}; "
+                  f"{rates[how]:.2f} steps/s at 1 Gbit/s |", flush=True)
+        assert shares["sum"] <= HEADERS * shares["apart"] / 4, shares
+        assert rates["sum"] >= FASTER * rates["apart"], rates
+
+
 def ring(count):
     return 2 * (count - 1) / count
 
@@ -101,6 +155,10 @@ def cases():
     def replica(bench):
         bench.measure(4, False, "replica", MOMENTUM, ring(4) + 1 / 4)
     yield replica
+
+    def sums_by_host(bench):
+        bench.compare_sums()
+    yield sums_by_host
 
 
 def run(build, wanted, folder):

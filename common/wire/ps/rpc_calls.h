@@ -57,6 +57,8 @@ struct RpcClientOptions {
   std::function<void(const std::string& what, Duration waited)> on_waiting{};
   // A new process of a ps has connected, which has no values. Called on the control loop.
   std::function<void(uint32_t ps_task)> on_replaced{};
+  // A ps is lost, or the client was ended: its calls fail with this error. On the control loop.
+  std::function<void(const Error&)> on_lost{};
 };
 
 // A worker's calls on the control connections to all ps.

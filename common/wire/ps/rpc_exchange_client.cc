@@ -40,6 +40,7 @@ RpcExchangeClient::RpcExchangeClient(RpcClientOptions options)
     ControlCalls::Events events;
     events.on_lost = [this](const Error& error) {
       tellData([error](DataCalls& data) { data.fail(error); });
+      if (options_.on_lost) options_.on_lost(error);
     };
     events.on_broken = [this](uint32_t ps, const Error& why) {
       tellData([ps, why](DataCalls& data) { data.onBroken(ps, why); });

@@ -83,4 +83,44 @@ TEST_F(TransferDtype, FormsThatContradictEachOtherAreRefused) {
       << alone;
 }
 
+class Topology : public TransferDtype {};
+
+TEST_F(Topology, WorkersWithOneAddressSumTheirGradients) {
+  const std::string cluster = "{ps: [a:1], worker: [b:1, c:1, b:2, a:2, C:2]}";
+  using Leaders = std::vector<uint32_t>;
+  EXPECT_EQ(read("{mode: sync, topology: {hosts: sum}}", cluster).host_leaders,
+            (Leaders{0, 1, 0, 3, 1}));
+  EXPECT_EQ(read("{mode: sync, topology: {hosts: apart}}", cluster).host_leaders, Leaders{});
+  EXPECT_EQ(read("{mode: sync}", cluster).host_leaders, Leaders{});
+  EXPECT_EQ(read("{topology: {hosts: sum}}", "{worker: [b:1, b:2]}").host_leaders, (Leaders{0, 0}));
+}
+
+TEST_F(Topology, IsRefusedWhereItMakesNoSense) {
+  const std::string cluster = "{ps: [a:1], worker: [b:1, b:2]}";
+  const auto expect = [&](const std::string& replication, const std::string& message) {
+    const std::string report = reportOf(replication, cluster);
+    EXPECT_NE(report.find(message), std::string::npos) << report;
+  };
+  expect("{topology: {hosts: sum}}", "'hosts: sum' needs 'mode: sync'");
+  expect("{mode: bounded, staleness: 1, topology: {hosts: sum}}",
+         "'hosts: sum' needs 'mode: sync'");
+  expect("{mode: sync, replicas_to_aggregate: 1, topology: {hosts: sum}}",
+         "needs the gradients of all 2 workers, one of each, and 'replicas_to_aggregate' is 1");
+  expect("{mode: sync, replicas_to_aggregate: 4, topology: {hosts: sum}}",
+         "'replicas_to_aggregate' is 4");
+  expect("{mode: sync, transfer: {dtype: int8}, topology: {hosts: sum}}",
+         "'hosts: sum' is for float32 in this version");
+  expect("{mode: sync, topology: {hosts: some}}", "unknown hosts 'some'");
+  expect("{mode: sync, topology: sum}", "topology");
+  EXPECT_NE(reportOf("{topology: {hosts: sum}}", "{worker: [local]}")
+                .find("needs several workers, and the job is one process"),
+            std::string::npos);
+  EXPECT_NE(reportOf("{mode: sync, topology: {hosts: sum}}", cluster + "\ntransport: rdma")
+                .find("'transport: rdma' is not tested with 'topology'"),
+            std::string::npos);
+  EXPECT_NE(reportOf("{mode: sync, topology: {hosts: sum}}", cluster + "\nshared_memory: false")
+                .find("sums gradients in shared memory: leave out one of them"),
+            std::string::npos);
+}
+
 }  // namespace dtf::cluster

@@ -41,7 +41,7 @@ ShardTransfers shardOfElements(uint64_t elements, const JobTransfers& job, bool 
 
 // Every combination: each bit of a number is one setting.
 void forEachCase(const std::function<void(const Case&)>& look) {
-  constexpr uint32_t kBits = 16;
+  constexpr uint32_t kBits = 17;
   for (uint32_t number = 0; number < 1U << kBits; ++number)
     for (const uint64_t elements : {512, 0, 1 << 21, 1 << 24}) {
       uint32_t rest = number;
@@ -63,6 +63,10 @@ void forEachCase(const std::function<void(const Case&)>& look) {
       if (next()) each.peer.memory_fault = "the kernel refuses";
       if (next()) each.peer.gradients_fault = "the gradient has another place";
       if (next()) each.own.transport = cluster::Transport::kRdma;
+      each.job.sums_hosts = next();
+      // A leader, a member, or alone on its host.
+      if (each.job.sums_hosts)
+        each.job.workers_summed = each.job.overlap ? 0 : number % 8 < 4 ? 3 : 1;
       look(each);
     }
 }
@@ -98,9 +102,10 @@ TEST(TransferPlan, IsTheWholeTable) {
     ASSERT_EQ(plan.overlap.is_used, overlaps);
     ASSERT_EQ(plan.streaming.is_used, !job.one_process && own.stream_from_bytes && !overlaps &&
                                           is_alone && !job.has_tables && job.towers == 1 &&
-                                          !job.clips_by_norm &&
+                                          !plan.host_sum.is_used && !job.clips_by_norm &&
                                           shard.encoded_bytes >= *own.stream_from_bytes && !gives &&
                                           !remote && peer.takes_unfinished);
+    ASSERT_EQ(plan.host_sum.is_used, job.sums_hosts && job.workers_summed != 1);
     ASSERT_EQ(plan.rows.is_used,
               shard.has_tables && !job.one_process && !overlaps && is_alone && !shares);
   });
@@ -169,6 +174,25 @@ TEST(TransferPlan, RdmaNeedsBothSidesAndPlainDenseGradients) {
   each.job.has_tables = false;
   each.job.batches_per_step = 2;
   EXPECT_THAT(each.plan().fault, HasSubstr("a worker sends several in a step"));
+}
+
+TEST(TransferPlan, ASumOfTheHostIsOfWholeArenas) {
+  Case each;
+  each.job = transfersOf(
+      replication::completeReplication(
+          {.mode = cluster::ReplicationSpec::Mode::kSync, .host_leaders = {0, 0, 2, 3, 3}}, 5),
+      0);
+  each.shard = {1 << 24, 4 << 24, false};
+  EXPECT_TRUE(each.plan().host_sum.is_used);
+  EXPECT_EQ(each.plan().streaming.why_not, "the gradient is the mean of several workers");
+  each.job.has_tables = true;
+  EXPECT_THAT(each.plan().fault, HasSubstr("leave out 'topology'"));
+  each.job.has_tables = false;
+  each.job.workers_summed = 1;
+  EXPECT_EQ(each.plan().host_sum.why_not, "no other worker has the host of this one");
+  EXPECT_TRUE(each.plan().streaming.is_used);
+  each.job.sums_hosts = false;
+  EXPECT_EQ(each.plan().host_sum.why_not, "'replication.topology' doesn't say 'hosts: sum'");
 }
 
 TEST(TransferPlan, TheSettingsOfAJobAreThoseOfItsFile) {
@@ -254,6 +278,8 @@ std::vector<Mode> modes() {
           {"`{overlap: true, transfer_dtype: bfloat16}`", {.overlap = true, .codec = rounding}},
           {"`{transfer: {dtype: int8}}`", {.codec = arena::CodecKind::kInt8}},
           {"`{transfer: {top_k: 0.01}}`", {.codec = {arena::CodecKind::kTopK, 0.01}}},
+          {"`{mode: sync, topology: {hosts: sum}}`, several workers on the host",
+           {.shares_steps = true, .workers_summed = 4, .sums_hosts = true}},
           {"`{mode: async}`, `bounded` or `sync`, and `transport: rdma`",
            {},
            cluster::Transport::kRdma},
@@ -307,9 +333,9 @@ bool isListed(const std::vector<std::string>& reasons, const std::string& why) {
 
 // Every reason that any combination gives, by its choice; of gradients those that are their own.
 std::vector<std::string> reasonRows() {
-  std::array<std::vector<std::string>, 7> reasons{};
+  std::array<std::vector<std::string>, 8> reasons{};
   reasons[2] = {"parameters aren't either"};
-  std::array<std::string, 7> names;
+  std::array<std::string, 8> names;
   forEachCase([&](const Case& each) {
     const TransferPlan plan = each.plan();
     const auto choices = choicesOf(plan);

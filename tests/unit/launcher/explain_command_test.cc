@@ -54,6 +54,22 @@ TEST_F(ExplainCommand, SaysHowEachShardIsExchangedAndWhyNotOtherwise) {
   EXPECT_THAT(explained(), HasSubstr("\"why_not\":\"'replication.transfer_dtype' is float32\""));
 }
 
+TEST_F(ExplainCommand, SaysWhichWorkersOfAHostAreSummed) {
+  job_.cluster.ps.resize(1);
+  job_.cluster.ps[0].address = {"localhost", 1};
+  job_.cluster.worker.assign(3, job_.cluster.worker[0]);
+  for (cluster::TaskSpec& worker : job_.cluster.worker) worker.address = {"here", 2};
+  job_.cluster.worker[1].address.host = "there";
+  job_.train->replication.mode = cluster::ReplicationSpec::Mode::kSync;
+  EXPECT_THAT(explained(), Not(HasSubstr("sums by host")));
+  job_.train->replication.host_leaders = cluster::hostLeaders(job_.cluster);
+  EXPECT_THAT(explained(),
+              AllOf(HasSubstr("sums by host:\n  here: worker/0 exchanges the mean of worker/0, "
+                              "worker/2\n  there: worker/1 is alone there, so the topology "
+                              "changes nothing for it\n"),
+                    ContainsRegex("    sum of the host +yes\n")));
+}
+
 TEST_F(ExplainCommand, TowersShareAStep) {
   job_.cluster.worker[0].devices = {"cpu:0", "cpu:1"};
   EXPECT_THAT(explained(), HasSubstr("worker/0: 2 towers on cpu:0, cpu:1, each of 5 examples"));

@@ -148,6 +148,35 @@ TEST(ReplicationRules, OtherAsyncWorkersTakeEvenPartsOfWhatWasDone) {
       << "a manifest's numbers don't overflow";
 }
 
+TEST(ReplicationRules, WithSumsByHostTheLowestRankOfAHostPushesForAll) {
+  cluster::ReplicationSpec spec = sync(5, 5);
+  EXPECT_EQ(pusherOf(spec, 3), 3u);
+  EXPECT_EQ(pushedBy(spec, 3), (std::vector<uint32_t>{3}));
+  EXPECT_EQ(topologyText(spec), "");
+  spec.host_leaders = {0, 0, 2, 0, 2};
+  EXPECT_EQ(replicationFault(spec, 5), std::nullopt);
+  EXPECT_EQ(pusherOf(spec, 3), 0u);
+  EXPECT_EQ(pushedBy(spec, 0), (std::vector<uint32_t>{0, 1, 3}));
+  EXPECT_EQ(pushedBy(spec, 3), std::vector<uint32_t>{});
+  EXPECT_EQ(batchesPerStep(spec, 3), 1u) << "it computes as ever";
+  EXPECT_EQ(gradientsPerStep(spec), 5u);
+  EXPECT_EQ(topologyText(spec), "[0, 0, 2, 0, 2]");
+}
+
+TEST(ReplicationRules, ATopologyThatMakesNoSenseIsAFault) {
+  const auto fault = [](cluster::ReplicationSpec spec, std::vector<uint32_t> leaders) {
+    spec.host_leaders = std::move(leaders);
+    return replicationFault(spec, 3).value_or("");
+  };
+  EXPECT_EQ(fault(sync(3, 3), {0, 0}), "a topology of 2 workers, but the cluster has 3");
+  EXPECT_NE(fault(sync(3, 3), {0, 2, 2}), "") << "worker/2 leads worker/1, which is before it";
+  EXPECT_NE(fault(sync(3, 3), {0, 0, 1}), "") << "worker/1 leads, and is led";
+  EXPECT_NE(fault(sync(3, 3), {0, 0, 7}), "");
+  EXPECT_NE(fault(sync(2, 3), {0, 0, 2}), "") << "backup workers";
+  EXPECT_NE(fault(sync(6, 3), {0, 0, 2}), "");
+  EXPECT_NE(fault(kAsync, {0, 0, 2}), "");
+}
+
 TEST(ReplicationRulesDeathTest, AnUncheckedSpecIsAMistakeOfTheCaller) {
   EXPECT_DEATH(gradientsPerStep(sync(0, 2)), "");
   EXPECT_DEATH(cutKind({static_cast<Mode>(7), 1, 1}), "");

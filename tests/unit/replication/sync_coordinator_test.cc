@@ -23,6 +23,28 @@ TEST(SyncCoordinator, AnswersNobodyBeforeAllContributed) {
   EXPECT_EQ(b->state().next_step, 1u);
 }
 
+// worker/0 brings the mean of two workers, worker/2 the mean of three.
+TEST(SyncCoordinator, WithSumsByHostAStepWaitsForLeadersAndWeighsTheirMeans) {
+  ShardDriver driver(ShardDriver::Hosts{{0, 0, 2, 2, 2}}, 5);
+  EXPECT_EQ(driver.push(1, 0)->error(),
+            "worker/1 pushed to ps/0 batch 0, counted from 0, of its 0 per step");
+  const auto first = driver.push(0, 0, 10);
+  EXPECT_TRUE(first->waits());
+  EXPECT_EQ(driver.push(2, 0, 5)->value(), 7) << "(2 * 10 + 3 * 5) / 5";
+  EXPECT_EQ(first->state().next_step, 1u);
+  const auto member = driver.pull(3);
+  EXPECT_EQ(member->state().next_step, 1u);
+  EXPECT_EQ(member->state().next_batch, 0u);
+  EXPECT_EQ(driver.pull(3, 1, {.step = 0})->state().next_batch, 0u);
+}
+
+// 14 examples in batches of 4: worker/3 has 2 of them.
+TEST(SyncCoordinator, WithSumsByHostAShortStepWeighsByTheExamplesOfEachHost) {
+  ShardDriver driver(ShardDriver::Hosts{{0, 0, 2, 2}}, 5, {}, {.examples = 14, .batch_size = 4});
+  driver.push(0, 0, 7);
+  EXPECT_FLOAT_EQ(driver.push(2, 0, 14)->value(), (7.0F * 8 + 14 * 6) / 14);
+}
+
 TEST(SyncCoordinator, DropsGradientOlderThanCurrentStep) {
   ShardDriver driver(3, 2, 5);
   driver.push(0, 0);

@@ -159,6 +159,25 @@ TEST(SyncWaits, ACheckpointWaitsWithItsStepForTheLostWorkersReturn) {
   EXPECT_EQ(std::get<CutResult>(*cut).outcome, CutOutcome::kCaptured);
 }
 
+// A member of a host never pushes; its leader can't without it.
+TEST(SyncWaits, WithSumsByHostALostMemberIsAwaitedAndGivenUpLikeItsLeader) {
+  ShardDriver driver(ShardDriver::Hosts{{0, 0, 2, 2}}, 5, seconds(30));
+  const auto waits = driver.push(0, 0, 1);
+  driver.shard.workers().markLost(3);
+  EXPECT_TRUE(driver.shard.awaited().is_return);
+  EXPECT_NE(driver.shard.awaited().text.find("the return of worker/3"), std::string::npos)
+      << driver.shard.awaited().text;
+  driver.shard.workers().markLost(1);
+  EXPECT_EQ(driver.shard.awaited().text.find("worker/1"), std::string::npos)
+      << "its gradient is here, in the mean of worker/0";
+  for (int i = 0; i < 31; ++i) {
+    driver.clock.advance(seconds(1));
+    for (const uint32_t rank : {0U, 2U}) driver.shard.workers().heartbeat(rank, Incarnation{1});
+    driver.shard.tick();
+  }
+  EXPECT_NE(waits->error().find("worker/3"), std::string::npos) << waits->error();
+}
+
 TEST(SyncWaits, SaysWhomItHasWaitedFor) {
   ShardDriver driver(3, 3, 5);
   const auto waits = driver.push(1, 0);

@@ -80,7 +80,7 @@ class ShardDriver {
       Duration rejoin = {}, replication::ReplicaLink* replica = nullptr,
       std::optional<uint32_t> staleness = std::nullopt,
       const std::optional<std::set<uint32_t>>& joins = std::nullopt,
-      const arena::EpochData& epochs = {})
+      const arena::EpochData& epochs = {}, const std::vector<uint32_t>& host_leaders = {})
       : elements(large ? HeldRunner::kLargeElements : 16),
         shard(ShardOptions{.ps_task = ps_task,
                            .ps_tasks = ps_tasks,
@@ -99,6 +99,7 @@ class ShardDriver {
     model.epochs = epochs;
     if (aggregate > 0) {
       model.replication = {cluster::ReplicationSpec::Mode::kSync, aggregate, workers};
+      model.replication.host_leaders = host_leaders;
     }
     if (staleness)
       model.replication = {.mode = cluster::ReplicationSpec::Mode::kBounded,
@@ -143,6 +144,17 @@ class ShardDriver {
       : ShardDriver(workers, aggregate, steps, 0, 1, false, true,
                     cluster::OptimizerSpec::Kind::kGradientDescent, rejoin, nullptr, staleness,
                     std::nullopt, epochs) {}
+
+  // The only ps of a sync job with sums by host: the leader of each worker.
+  struct Hosts {
+    std::vector<uint32_t> leaders;
+  };
+  ShardDriver(const Hosts& hosts, uint64_t steps, Duration rejoin = {},
+              const arena::EpochData& epochs = {})
+      : ShardDriver(static_cast<uint32_t>(hosts.leaders.size()),
+                    static_cast<uint32_t>(hosts.leaders.size()), steps, 0, 1, false, true,
+                    cluster::OptimizerSpec::Kind::kGradientDescent, rejoin, nullptr, std::nullopt,
+                    std::nullopt, epochs, hosts.leaders) {}
 
   // Pushes a gradient that adds `amount` to every parameter when applied alone.
   std::shared_ptr<Recorded> push(uint32_t rank, uint64_t step, float amount = 1, uint32_t batch = 0,

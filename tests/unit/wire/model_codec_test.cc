@@ -45,6 +45,10 @@ TEST(ModelCodec, RoundTripKeepsEverything) {
   overlapped.replication.overlap = true;
   overlapped.replication.transfer_dtype = cluster::ReplicationSpec::TransferDtype::kBFloat16;
   EXPECT_EQ(roundTrip([&](auto& m) { encodeModel(overlapped, m); }), overlapped);
+  arena::ModelDeclaration summed = softmaxModel();
+  summed.replication.replicas_to_aggregate = 3;
+  summed.replication.host_leaders = {0, 0, 2};
+  EXPECT_EQ(roundTrip([&](auto& m) { encodeModel(summed, m); }), summed);
   arena::ModelDeclaration bounded = softmaxModel();
   bounded.replication.mode = cluster::ReplicationSpec::Mode::kBounded;
   bounded.replication.staleness = 17;
