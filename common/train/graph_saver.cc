@@ -369,8 +369,13 @@ uint64_t GraphSaver::restore(engine::Session& session, const std::filesystem::pa
   const Latest::Found found = find(path);
   std::string problems = lacking(found.manifest, wanted.variables);
   std::map<std::string, int64_t> counters = countersIn(found.manifest);
-  // A job's checkpoint has its global step alone.
-  counters.emplace(options_.global_step, static_cast<int64_t>(found.manifest.global_step));
+  // A job's checkpoint has its global step alone; without synchronous replicas a graph's has no
+  // versions. All variables have taken the steps that it counts.
+  const int64_t step =
+      counters.emplace(options_.global_step, static_cast<int64_t>(found.manifest.global_step))
+          .first->second;
+  for (std::string& version : versionsIn(session.graph()))
+    counters.emplace(std::move(version), step);
   for (const std::string& counter : wanted.counters)
     if (!counters.contains(counter)) problems += "\n  the checkpoint lacks the counter " + counter;
   if (!problems.empty())

@@ -50,9 +50,10 @@ class GraphSaver {
 
   // Sets all variables of the session's graph, from a checkpoint (folder/step-N), or from the
   // newest whole one in a folder; logs a warning for each newer one that is damaged. Returns its
-  // step. Ignores variables that the graph lacks. Sets one variable after another, global steps
-  // last: no step may change them meanwhile. After a step with an error some variables may have
-  // changed and others not, so a program restores before it goes on.
+  // step. Ignores variables that the graph lacks. The versions of synchronous replicas that the
+  // checkpoint lacks, as a job's does, become its global step. Sets one variable after another,
+  // global steps last: no step may change them meanwhile. After a step with an error some variables
+  // may have changed and others not, so a program restores before it goes on.
   uint64_t restore(engine::Session& session, const std::filesystem::path& path);
 
   // Returns the path of the newest whole checkpoint in a folder; nullopt if there is none. Logs as
