@@ -90,12 +90,12 @@ class FinishAct final : public HostAct {
 // decision, in any order, any number of times.
 class ApplyAccumulatedAct final : public HostAct {
  public:
-  ApplyAccumulatedAct(const Graph& part, const Node& node)
+  ApplyAccumulatedAct(const Graph& part, const Node& node, runtime::ComputePool* pool)
       : HostAct(node),
         name_(node.name),
         is_sparse_(node.attribute<bool>("sparse")),
-        update_(node, part.spec(node.inputs.at(0)), graph::variablesOf(node).size() - 2,
-                is_sparse_) {}
+        update_(node, part.spec(node.inputs.at(0)), graph::variablesOf(node).size() - 2, is_sparse_,
+                pool) {}
 
   void run(std::span<Variable* const> variables, std::span<const Bytes> inputs) override {
     DTF_CHECK(variables.size() >= 2 && inputs.size() == 1);
@@ -178,11 +178,12 @@ bool isReplicaAct(const Node& node) {
   return std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
 }
 
-std::unique_ptr<HostAct> makeReplicaAct(const Graph& part, const Node& node) {
+std::unique_ptr<HostAct> makeReplicaAct(const Graph& part, const Node& node,
+                                        runtime::ComputePool* pool) {
   DTF_CHECK_MSG(isReplicaAct(node), node.name);
   if (node.op == "SyncReplicasTicket") return std::make_unique<TicketAct>(node);
   if (node.op == "SyncReplicasFinish") return std::make_unique<FinishAct>(node);
-  if (node.op == "ApplyAccumulated") return std::make_unique<ApplyAccumulatedAct>(part, node);
+  if (node.op == "ApplyAccumulated") return std::make_unique<ApplyAccumulatedAct>(part, node, pool);
   return std::make_unique<AccumulateAct>(part, node);
 }
 

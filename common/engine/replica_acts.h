@@ -19,7 +19,8 @@ namespace dtf::engine {
 
 // Returns whether makeReplicaAct() makes the node's act: all of them but SyncReplicasArrive.
 bool isReplicaAct(const graph::Node& node);
-std::unique_ptr<HostAct> makeReplicaAct(const graph::Graph& part, const graph::Node& node);
+std::unique_ptr<HostAct> makeReplicaAct(const graph::Graph& part, const graph::Node& node,
+                                        runtime::ComputePool* pool = nullptr);
 
 // SyncReplicasArrive, the one that may wait: prepared once, as QueueAct.
 // Threads: immutable after construction; start() in the device's thread.

@@ -40,7 +40,7 @@ std::vector<engine::SessionDevice> sessionDevices(TaskId task, const ComputingDe
   std::vector<engine::SessionDevice> named;
   for (const auto& each : devices)
     named.push_back({runtime::fullName(task, std::string(each->device->name())), each->device.get(),
-                     &each->kernels});
+                     &each->kernels, &each->pool});
   return named;
 }
 
