@@ -192,7 +192,8 @@ ArriveAct::ArriveAct(const Node& node)
       node_(node.name),
       rank_(node.attribute<int64_t>("rank")),
       replicas_to_aggregate_(node.attribute<int64_t>("replicas_to_aggregate")),
-      total_num_replicas_(node.attribute<int64_t>("total_num_replicas")) {
+      total_num_replicas_(node.attribute<int64_t>("total_num_replicas")),
+      variables_(node.attribute<std::string>("variables")) {
   DTF_CHECK_MSG(op_ == graph::kArriveOp, node_);
 }
 
@@ -202,7 +203,8 @@ Awaited::Wait ArriveAct::start(Variable& global_step, std::span<const Bytes> inp
   std::vector<int64_t> steps;
   for (const Bytes& step : inputs.subspan(1)) steps.push_back(numberIn(step));
   return global_step.barrier().arrive(
-      global_step, {rank_, numberIn(inputs[0]), steps, replicas_to_aggregate_, total_num_replicas_},
+      global_step,
+      {rank_, numberIn(inputs[0]), steps, replicas_to_aggregate_, total_num_replicas_, variables_},
       std::move(done));
 }
 

@@ -43,6 +43,7 @@ class ArriveAct {
  private:
   const std::string op_, node_;
   const int64_t rank_, replicas_to_aggregate_, total_num_replicas_;
+  const std::string variables_;
 };
 
 }  // namespace dtf::engine
