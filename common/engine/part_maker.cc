@@ -113,7 +113,7 @@ class PartProgram::Maker {
     if (segment.action && graph::actsOnQueue(part_.node(*segment.action))) {
       prepareQueueAction(part_.node(*segment.action), segment, program);
       piece.may_wait = true;
-    } else if (segment.action && part_.node(*segment.action).op == graph::kArriveOp) {
+    } else if (segment.action && graph::waitsForReplicas(part_.node(*segment.action))) {
       prepareArrival(part_.node(*segment.action), segment, program);
       piece.may_wait = true;
     } else if (segment.action && isHostAct(part_.node(*segment.action))) {

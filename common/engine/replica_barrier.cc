@@ -59,7 +59,7 @@ ReplicaBarrier::ReplicaBarrier(std::string name, std::shared_ptr<ByteBudget> bud
 
 ReplicaBarrier::~ReplicaBarrier() {
   MutexLock lock(mutex_);
-  DTF_CHECK_MSG(waiting_.empty(), name_);  // they would never be called back
+  DTF_CHECK_MSG(waiting_.empty() && pauses_.empty(), name_);  // they would never be called back
 }
 
 ByteBudget::Share ReplicaBarrier::take(uint64_t bytes) const {
@@ -104,10 +104,12 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
       const int64_t missing =
           shareOf(arrival.rank, arrival.replicas_to_aggregate, arrival.total_num_replicas) -
           arrivedOf(arrival.rank);
-      const bool counts = missing > 0;
+      // Beyond the wanted ones while the barrier is paused.
+      const bool counts = missing > 0 && !isComplete();
       Share of_arrival = take(counts ? kArrivedBytes : 0);
       remember(arrival);
       const bool decides =
+          pauses_.empty() &&
           std::cmp_greater_equal(arrived_.size() + (counts ? 1 : 0), arrival.replicas_to_aggregate);
       if (decides) count(global_step, step);
       step_ = step;
@@ -116,7 +118,7 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
         ranks_.at(arrival.rank).ticket.arrived = arrival.ticket;
       }
       // The rank has more to bring before it waits; there is nothing to take.
-      if (missing > 1) {
+      if (missing > 1 && counts) {
         calls.push_back(
             {std::move(done), outcomeOf(Decision{}, arrival, true, step, std::move(share))});
       } else {
@@ -282,10 +284,51 @@ void ReplicaBarrier::endWaits(int64_t rank, std::vector<Call>& calls) {
   }
 }
 
+bool ReplicaBarrier::isComplete() const {
+  return !arrived_.empty() && std::cmp_equal(arrived_.size(), clients_.replicas_to_aggregate);
+}
+
+Awaited::Wait ReplicaBarrier::pause(Done done) {
+  DTF_CHECK(done != nullptr);
+  MutexLock lock(mutex_);
+  if (pauses_.size() >= kPausesMax)
+    throw Error(ErrorCode::kUnavailable, "too many clients pause '" + name_ + "' already");
+  pauses_.emplace(++last_wait_, std::move(done));
+  return last_wait_;
+}
+
+void ReplicaBarrier::resume(Variable& global_step) {
+  follow(global_step);
+  std::vector<Call> calls;
+  {
+    MutexLock lock(mutex_);
+    const int64_t step = counterValue(global_step);
+    const bool decides = isComplete();
+    if (decides) count(global_step, step);
+    for (auto& [wait, done] : pauses_) calls.push_back({std::move(done), FifoQueue::Elements(1)});
+    pauses_.clear();
+    if (decides) decide(step, calls);
+  }
+  make(std::move(calls));
+}
+
 void ReplicaBarrier::cancel(Wait wait) {
   std::map<Wait, Waiting>::node_type cancelled;  // freed without the lock
-  MutexLock lock(mutex_);
-  cancelled = waiting_.extract(wait);
+  std::map<Wait, Done>::node_type paused;        // likewise
+  std::vector<Call> calls;
+  {
+    MutexLock lock(mutex_);
+    cancelled = waiting_.extract(wait);
+    paused = pauses_.extract(wait);
+    if (paused && pauses_.empty() && isComplete()) {
+      for (auto& [other, late] : waiting_)
+        calls.push_back({std::move(late.done),
+                         outcomeOf(last_, late.arrival, false, step_, std::move(late.share))});
+      waiting_.clear();
+      arrived_.clear();
+    }
+  }
+  make(std::move(calls));
 }
 
 void ReplicaBarrier::finish() {
@@ -331,6 +374,7 @@ std::string ReplicaBarrier::awaited() const {
     ranks += (ranks.empty() ? "; missing: rank " : ", ") + std::to_string(rank);
   }
   if (missing > kNamedMax) ranks += " and " + std::to_string(missing - kNamedMax) + " more";
+  if (!pauses_.empty()) ranks += "; it is paused for a checkpoint";
   return "step " + std::to_string(step_) + " of '" + name_ + "' has " +
          std::to_string(arrived_.size()) + " of " + std::to_string(clients_.replicas_to_aggregate) +
          " gradients" + ranks;

@@ -53,6 +53,7 @@ class ReplicaBarrier final : public Awaited {
   using Done = FifoQueue::Done;
 
   static constexpr size_t kWaitsMax = 1 << 16;
+  static constexpr size_t kPausesMax = 256;
 
   ReplicaBarrier(std::string name, std::shared_ptr<ByteBudget> budget);
   ~ReplicaBarrier();  // no arrival may wait
@@ -63,7 +64,13 @@ class ReplicaBarrier final : public Awaited {
   GradientAccumulator::Ticket newTicket(int64_t rank);
   // `global_step`: the variable of this barrier.
   Wait arrive(Variable& global_step, const Arrival& arrival, Done done);
-  // The gradient stays: it is complete.
+  // Decides no step until resume(), or until this wait is cancelled; other clients arrive and wait
+  // meanwhile. For a reader of all variables. The outcome has one element without outputs.
+  Wait pause(Done done);
+  // Ends all pauses, and decides the step if it has its gradients. In the thread of arrive().
+  void resume(Variable& global_step);
+  // The gradient stays: it is complete. When the last pause is cancelled, clients whose step would
+  // be decided are late instead, as there is no thread here to count the step.
   void cancel(Wait wait) override;
   void finish();
   void reset();
@@ -121,6 +128,7 @@ class ReplicaBarrier final : public Awaited {
   int64_t arrivedOf(int64_t rank) const DTF_REQUIRES(mutex_);
   static void count(Variable& global_step, int64_t step);
   void decide(int64_t step, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
+  bool isComplete() const DTF_REQUIRES(mutex_);
   void endWaits(int64_t rank, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
   void failAll(const Error& cause, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
 
@@ -133,6 +141,7 @@ class ReplicaBarrier final : public Awaited {
   Clients clients_ DTF_GUARDED_BY(mutex_);
   std::vector<Known> arrived_ DTF_GUARDED_BY(mutex_);
   std::map<Wait, Waiting> waiting_ DTF_GUARDED_BY(mutex_);
+  std::map<Wait, Done> pauses_ DTF_GUARDED_BY(mutex_);
   Decision last_ DTF_GUARDED_BY(mutex_);
   Wait last_wait_ DTF_GUARDED_BY(mutex_) = 0;
   bool finished_ DTF_GUARDED_BY(mutex_) = false;

@@ -23,6 +23,9 @@
 //                             its slots ..,         string,          takes the decided step, unless
 //                             version, decision     [sparse bool]    the variable has it already
 //   SyncReplicasFinish        global step           -                none; nothing arrives any more
+//   SyncReplicasPause         global step           -                none; no step is decided until
+//                                                                    it ends, with the next resume
+//   SyncReplicasResume        global step           -                none
 //
 // `variables` describes the optimizer and the variables in lines: all clients must have the same.
 //
@@ -141,6 +144,8 @@ void addSyncOps(OpCatalog& catalog) {
                inferApplyAccumulated,
                true});
   catalog.add({"SyncReplicasFinish", 1, {}, inferFinish, true});
+  catalog.add({"SyncReplicasPause", 1, {}, inferFinish, true});
+  catalog.add({"SyncReplicasResume", 1, {}, inferFinish, true});
 }
 
 }  // namespace dtf::graph

@@ -284,6 +284,8 @@ class Minimizer {
     made.accepted = {arrived, 1};
     made.train = {add("Identity", "", {{arrived, 2}}, {}, device, std::move(updates))};
     made.finish = add("SyncReplicasFinish", "/finish", {made.global_step}, {}, device);
+    add("SyncReplicasPause", "/pause", {made.global_step}, {}, device);
+    add("SyncReplicasResume", "/resume", {made.global_step}, {}, device);
   }
 
   // Clients with other variables, shapes or optimizers must not share a step.

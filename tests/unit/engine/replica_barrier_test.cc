@@ -278,5 +278,61 @@ TEST_F(ReplicaBarrierTest, WithoutRoomNothingChanges) {
   EXPECT_EQ(two.step, 1);
 }
 
+TEST_F(ReplicaBarrierTest, APauseHoldsTheDecisionUntilItIsResumed) {
+  Got one, two, backup, pause;
+  arrive(one, 0, ticket(0), {0});
+  barrier().pause([&](const FifoQueue::Outcome&) { pause.is_there = true; });
+  arrive(two, 1, ticket(1), {0});
+  arrive(backup, 2, ticket(2), {0});
+  EXPECT_FALSE(one.is_there || two.is_there || backup.is_there || pause.is_there);
+  EXPECT_EQ(globalStep(), 0);
+  EXPECT_THAT(barrier().awaited(), HasSubstr("paused for a checkpoint"));
+  barrier().resume(counter_);
+  EXPECT_TRUE(pause.is_there);
+  EXPECT_EQ(globalStep(), 1);
+  EXPECT_EQ(one.accepted, 1);
+  EXPECT_EQ(two.accepted, 1);
+  EXPECT_EQ(backup.accepted, 0);
+  EXPECT_EQ(backup.decision, one.decision);
+}
+
+TEST_F(ReplicaBarrierTest, ResumingWithoutAPauseDecidesNothing) {
+  Got one, two;
+  arrive(one, 0, ticket(0), {0});
+  barrier().resume(counter_);
+  EXPECT_FALSE(one.is_there);
+  arrive(two, 1, ticket(1), {0});
+  EXPECT_EQ(globalStep(), 1);
+}
+
+// The client that saves is lost: no thread here could count the step.
+TEST_F(ReplicaBarrierTest, ACancelledPauseMakesThoseLateThatItHeld) {
+  Got one, two, three, four;
+  const Awaited::Wait pause = barrier().pause([](const FifoQueue::Outcome&) { FAIL(); });
+  arrive(one, 0, ticket(0), {0});
+  arrive(two, 1, ticket(1), {0});
+  barrier().cancel(pause);
+  EXPECT_EQ(one.accepted, 0);
+  EXPECT_EQ(two.accepted, 0);
+  EXPECT_EQ(one.decision[0], -1) << "nothing is to be taken";
+  EXPECT_EQ(globalStep(), 0);
+  arrive(three, 0, ticket(0), {0});
+  arrive(four, 1, ticket(1), {0});
+  EXPECT_EQ(globalStep(), 1);
+  EXPECT_EQ(three.accepted, 1);
+}
+
+TEST_F(ReplicaBarrierTest, OfTwoPausesTheLastIsCancelled) {
+  Got one, two;
+  const auto none = [](const FifoQueue::Outcome&) { FAIL(); };
+  const Awaited::Wait first = barrier().pause(none), second = barrier().pause(none);
+  arrive(one, 0, ticket(0), {0});
+  arrive(two, 1, ticket(1), {0});
+  barrier().cancel(first);
+  EXPECT_FALSE(one.is_there);
+  barrier().cancel(second);
+  EXPECT_TRUE(one.is_there && two.is_there);
+}
+
 }  // namespace
 }  // namespace dtf::engine
