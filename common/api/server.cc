@@ -129,6 +129,12 @@ dtf::serving::ServingOptions servingOptions(const dtf_cluster& cluster, TaskId t
     throw Error(ErrorCode::kUsage, "bytes_max must be a number of bytes, or 0, not " +
                                        std::to_string(wanted.bytes_max));
   options.bytes_max = static_cast<uint64_t>(wanted.bytes_max);
+  if (wanted.sessions_max < 0 || wanted.sessions_max > dtf::cluster::kSessionsMaxMost)
+    throw Error(ErrorCode::kUsage, "sessions_max must be from 1 to " +
+                                       std::to_string(dtf::cluster::kSessionsMaxMost) +
+                                       ", or 0, not " + std::to_string(wanted.sessions_max));
+  if (wanted.sessions_max > 0)
+    options.cluster.sessions_max = static_cast<uint32_t>(wanted.sessions_max);
   options.handles_signals = wanted.handle_signals != 0;
   options.credentials = credentialsOf(options.cluster, task);
   return options;

@@ -77,7 +77,8 @@ dtf_session* dtf::api::openSession(const graph::Graph& graph, const char* const*
     session->host = std::make_unique<HostCpu>();
     const TaskId self{JobKind::kWorker, 0};
     const std::vector<engine::SessionDevice> devices = {
-        {graph::fullDevice(self), &session->host->device, &session->host->kernels}};
+        {graph::fullDevice(self), &session->host->device, &session->host->kernels,
+         &session->host->pool}};
     auto tasks = std::make_unique<engine::LocalTasks>(
         std::make_shared<engine::LocalProcess>(devices),
         wanted.step_seconds > 0 ? fromSeconds(wanted.step_seconds) : engine::LocalTasks::kStepMax);

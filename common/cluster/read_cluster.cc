@@ -404,6 +404,7 @@ JobSpec readJob(const YamlNode& root, bool with_train, Report& report) {
     job.cluster.worker = {{localAddress(), {}, {}, job.mark}};
   readFileName(reader, "keys", job.cluster.keys);
   reader.boolean("insecure", job.cluster.insecure);
+  reader.whole("sessions_max", job.cluster.sessions_max);
   reader.boolean("shared_memory", job.cluster.shared_memory);
   reader.boolean("stream_gradients", job.cluster.stream_gradients);
   reader.choice("transport", job.cluster.transport, 0);

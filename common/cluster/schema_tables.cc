@@ -35,6 +35,7 @@ constexpr Key kJobKeys[] = {
     map("cluster", "the tasks; default: one process, {worker: [local]}"),
     text("keys", "folder made by dtf-launch keys, for TLS; relative to this file"),
     boolean("insecure", "listen beyond loopback without keys, open to all; default false"),
+    whole("sessions_max", 1, 65536, "--serve: sessions of clients at once, each task; default 512"),
     boolean("shared_memory", "tasks of one host read each other's memory; default true"),
     boolean("stream_gradients", "gradients leave while the rest is computed; default true"),
     choice("transport", "tcp|rdma", "",

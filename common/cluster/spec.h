@@ -49,10 +49,16 @@ enum class Transport : uint8_t {
   kRdma,  // network cards read and write the memory of the other host, see net/channels/
 };
 
+// Clients' sessions of a task that serves: several hundred clients, with room for those that return
+// before the task has noticed their loss.
+inline constexpr uint32_t kSessionsMaxDefault = 512;
+inline constexpr uint32_t kSessionsMaxMost = 65536;
+
 struct ClusterSpec {
   std::vector<TaskSpec> ps;
   std::vector<TaskSpec> worker;
-  bool insecure = false;       // tasks may listen beyond loopback without keys
+  uint32_t sessions_max = kSessionsMaxDefault;  // of each task that serves, at once
+  bool insecure = false;                        // tasks may listen beyond loopback without keys
   std::filesystem::path keys;  // folder (net/key_folder.h); empty: connections are plain
   // Tasks of one host exchange tensors through shared memory.
   bool shared_memory = true;

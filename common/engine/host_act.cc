@@ -207,14 +207,15 @@ bool isHostAct(const Node& node) {
          (node.op == "Assign" || node.op == "AssignAdd" || node.op == "AssignSub");
 }
 
-std::unique_ptr<HostAct> makeHostAct(const Graph& part, const Node& node) {
+std::unique_ptr<HostAct> makeHostAct(const Graph& part, const Node& node,
+                                     runtime::ComputePool* pool) {
   DTF_CHECK_MSG(isHostAct(node), node.name);
-  if (isReplicaAct(node)) return makeReplicaAct(part, node);
+  if (isReplicaAct(node)) return makeReplicaAct(part, node, pool);
   if (isCounter(node)) return std::make_unique<CounterAct>(node);
   if (node.op == "InitializeVariable") return std::make_unique<InitializeAct>(node);
   if (node.op == "IsVariableInitialized") return std::make_unique<IsInitializedAct>(node);
   if (node.op == "ClipByGlobalNorm") return std::make_unique<ClipAct>(part, node);
-  return std::make_unique<OptimizerAct>(part, node);
+  return std::make_unique<OptimizerAct>(part, node, pool);
 }
 
 }  // namespace dtf::engine

@@ -11,6 +11,7 @@
 
 #include "common/engine/variable.h"
 #include "common/graph/graph.h"
+#include "common/runtime/compute_pool.h"
 #include "common/tensor/tensor.h"
 
 namespace dtf::engine {
@@ -44,8 +45,10 @@ class HostAct {
 // Returns whether the engine computes the node.
 bool isHostAct(const graph::Node& node);
 
-// `node`, of `part`, is a host act.
+// `node`, of `part`, is a host act. `pool`: the threads of its device, idle while it runs; null: it
+// has one. Borrows: the pool.
 // Errors: kBadConfig with the node for attributes that don't work.
-std::unique_ptr<HostAct> makeHostAct(const graph::Graph& part, const graph::Node& node);
+std::unique_ptr<HostAct> makeHostAct(const graph::Graph& part, const graph::Node& node,
+                                     runtime::ComputePool* pool = nullptr);
 
 }  // namespace dtf::engine

@@ -38,7 +38,7 @@ bool needsNoKernel(const graph::Node& node) {
                                                       "Reshape",      "ZerosLike"};
   if (std::find(kFree.begin(), kFree.end(), node.op) != kFree.end()) return true;
   if (graph::isQueue(node) || graph::actsOnQueue(node) || isHostAct(node) ||
-      node.op == graph::kArriveOp)
+      graph::waitsForReplicas(node))
     return true;
   return graph::appliesGradient(node);  // rejected when a step needs it
 }

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/isa.h"
 #include "common/optimizer/gradient_math.h"
 #include "common/optimizer/optimizer_text.h"
 #include "common/optimizer/slice_norms.h"
@@ -74,14 +75,15 @@ UpdateArrays from(const UpdateArrays& all, uint64_t elements) {
 }  // namespace
 
 OptimizerUpdate::OptimizerUpdate(const Node& node, const graph::TensorSpec& variable, size_t slots,
-                                 bool is_sparse)
+                                 bool is_sparse, runtime::ComputePool* pool)
     : name_(node.name),
       op_(node.op),
       spec_(specOf(node)),
       slots_(optimizer::slotCount(spec_)),
       variable_(variable),
       clock_(spec_),
-      is_sparse_(is_sparse) {
+      is_sparse_(is_sparse),
+      threads_(bestIsa(), pool) {
   if (slots != slots_)
     refuse(ErrorCode::kBadConfig, std::string(cluster::optimizerName(spec_.kind)) + " has " +
                                       std::to_string(slots_) + " slots for each variable, got " +
@@ -213,10 +215,18 @@ UpdateArrays OptimizerUpdate::apart(UpdateArrays all) {
 void OptimizerUpdate::applyDense(const UpdateArrays& all, const UpdateConstants& constants) {
   const auto elements = static_cast<uint64_t>(variable_.shape.elements());
   if (all.old_parameters != all.new_parameters)
-    return optimizer::updateRange(constants, all, 0, elements);
+    return inRanges(elements, [&](uint64_t begin, uint64_t end) {
+      optimizer::updateRange(constants, all, begin, end);
+    });
+  inRanges(elements,
+           [&](uint64_t begin, uint64_t end) { updateInPlace(all, constants, begin, end); });
+}
+
+void OptimizerUpdate::updateInPlace(const UpdateArrays& all, const UpdateConstants& constants,
+                                    uint64_t begin, uint64_t end) {
   alignas(64) float chunk[kChunkElements];
-  for (uint64_t at = 0; at < elements; at += kChunkElements) {
-    const uint64_t n = std::min(kChunkElements, elements - at);
+  for (uint64_t at = begin; at < end; at += kChunkElements) {
+    const uint64_t n = std::min(kChunkElements, end - at);
     UpdateArrays here = from(all, at);
     std::copy_n(here.old_parameters, n, chunk);
     here.old_parameters = chunk;
@@ -233,16 +243,22 @@ void OptimizerUpdate::applyWhole(const UpdateArrays& all, const UpdateConstants&
   const arena::Slice slice{0, 0, elements, 0};
   optimizer::SliceNorms norms({&slice, 1}, elements);
   const UpdateArrays arrays = apart(all);
-  norms.measure(constants, arrays, 0, elements);
+  inRanges(elements,
+           [&](uint64_t begin, uint64_t end) { norms.measure(constants, arrays, begin, end); });
   norms.finish(constants);
-  norms.update(constants, arrays, 0, elements);
+  inRanges(elements,
+           [&](uint64_t begin, uint64_t end) { norms.update(constants, arrays, begin, end); });
 }
 
 void OptimizerUpdate::applyAllRows(const UpdateArrays& all, const UpdateConstants& constants) {
   const arena::SparseSlice slice{0, static_cast<uint32_t>(rows_[0].tableRows()),
                                  rows_[0].rowElements()};
-  optimizer::updateRows(constants, apart(all), slice, rowsOfAll(), 0, slice.end(),
-                        optimizer::OtherRows::kCopied);
+  const UpdateArrays arrays = apart(all);
+  const std::vector<arena::RowsView> rows = rowsOfAll();
+  inRanges(slice.end(), [&](uint64_t begin, uint64_t end) {
+    optimizer::updateRows(constants, arrays, slice, rows, begin, end,
+                          optimizer::OtherRows::kCopied);
+  });
 }
 
 // Returns the rows that any gradient names, ascending, each once.
@@ -295,10 +311,11 @@ void OptimizerUpdate::applyNamedRows(const UpdateArrays& all, const UpdateConsta
       std::copy_n(part(i == 0 ? places.size() : i) + k * row, row, places[i] + rows[k] * row);
 }
 
-OptimizerAct::OptimizerAct(const Graph& part, const Node& node)
+OptimizerAct::OptimizerAct(const Graph& part, const Node& node, runtime::ComputePool* pool)
     : HostAct(node),
       is_sparse_(isSparse(node)),
-      update_(node, part.spec(node.inputs.at(0)), graph::variablesOf(node).size() - 1, is_sparse_) {
+      update_(node, part.spec(node.inputs.at(0)), graph::variablesOf(node).size() - 1, is_sparse_,
+              pool) {
   if (!is_sparse_) return;
   const graph::TensorSpec& indices = part.spec(node.inputs[node.inputs.size() - 2]);
   look_up_.dtype = indices.dtype;

@@ -12,6 +12,7 @@
 #include "common/engine/host_act.h"
 #include "common/optimizer/optimizer.h"
 #include "common/optimizer/sparse_gradient.h"
+#include "common/runtime/processor.h"
 
 namespace dtf::engine {
 
@@ -26,7 +27,7 @@ struct StepGradients {
 // Owns: working memory: for lars, lamb, and tables of which every row moves, as large as the
 // variable; for other tables as large as the rows of a batch.
 // Threads: thread-compatible; run() in the device's thread.
-// Blocks: computes, in one thread.
+// Blocks: computes, on the threads of `pool`, or in one. Borrows: the pool.
 // Errors: kBadConfig with the node for settings that don't work, another number of slots, or one
 // variable in two places; kTrainingFailed for a step out of range or an index that is no row.
 // Nothing has changed then.
@@ -34,7 +35,7 @@ class OptimizerUpdate {
  public:
   // `node` has the attribute `optimizer`; `slots`: variables beside the trained one.
   OptimizerUpdate(const graph::Node& node, const graph::TensorSpec& variable, size_t slots,
-                  bool is_sparse);
+                  bool is_sparse, runtime::ComputePool* pool = nullptr);
 
   // `variables`: the trained one, then its slots; `step`: of the schedule.
   void run(std::span<Variable* const> variables, const StepGradients& gradients, int64_t step);
@@ -60,11 +61,24 @@ class OptimizerUpdate {
               const optimizer::UpdateConstants& constants, Dense gradients);
   void apply(const Arrays& arrays, const optimizer::UpdateConstants& constants, Dense gradients);
   void applyDense(const optimizer::UpdateArrays& all, const optimizer::UpdateConstants& constants);
+  static void updateInPlace(const optimizer::UpdateArrays& all,
+                            const optimizer::UpdateConstants& constants, uint64_t begin,
+                            uint64_t end);
   void applyWhole(const optimizer::UpdateArrays& all, const optimizer::UpdateConstants& constants);
   void applyAllRows(const optimizer::UpdateArrays& all,
                     const optimizer::UpdateConstants& constants);
   void applyNamedRows(const optimizer::UpdateArrays& all,
                       const optimizer::UpdateConstants& constants);
+  // Calls use(begin, end) for ranges that cover [0, elements), on all threads. The results don't
+  // depend on the split.
+  template <class Use>
+  void inRanges(uint64_t elements, const Use& use) const {
+    constexpr int64_t kWorkOfEach = 8, kGrain = 64;
+    threads_.forRanges(static_cast<int64_t>(elements), kWorkOfEach, kGrain,
+                       runtime::Processor::kPartsEach, [&](int64_t begin, int64_t end, int) {
+                         use(static_cast<uint64_t>(begin), static_cast<uint64_t>(end));
+                       });
+  }
   // Returns `all` with a copy of its old parameters, if they are changed in place.
   optimizer::UpdateArrays apart(optimizer::UpdateArrays all);
 
@@ -74,6 +88,7 @@ class OptimizerUpdate {
   const graph::TensorSpec variable_;
   optimizer::OptimizerClock clock_;
   const bool is_sparse_;
+  const runtime::Processor threads_;
   std::vector<optimizer::SparseGradient> rows_;  // of the last run
   std::vector<float> old_, named_;               // working memory
 };
@@ -81,7 +96,8 @@ class OptimizerUpdate {
 // ApplyOptimizer or ApplySparseOptimizer. All else as OptimizerUpdate.
 class OptimizerAct final : public HostAct {
  public:
-  OptimizerAct(const graph::Graph& part, const graph::Node& node);
+  OptimizerAct(const graph::Graph& part, const graph::Node& node,
+               runtime::ComputePool* pool = nullptr);
 
   void run(std::span<Variable* const> variables,
            std::span<const std::span<const std::byte>> inputs) override;

@@ -23,8 +23,9 @@ using graph::Output;
 class PartProgram::Maker {
  public:
   Maker(PartProgram& made, const Graph& part, const std::vector<Output>& fetches,
-        runtime::Device& device, const runtime::KernelTable& kernels, const EdgeNumbers& edges)
-      : made_(made), part_(part), device_(device), kernels_(kernels), edges_(edges) {
+        runtime::Device& device, const runtime::KernelTable& kernels, const EdgeNumbers& edges,
+        runtime::ComputePool* pool)
+      : made_(made), part_(part), device_(device), kernels_(kernels), edges_(edges), pool_(pool) {
     for (const Node& node : part.nodes()) list(node);
     made_.uses_.resize(made_.variables_.size());
     const std::vector<Segment> segments = cutIntoSegments(part, fetches);
@@ -112,7 +113,7 @@ class PartProgram::Maker {
     if (segment.action && graph::actsOnQueue(part_.node(*segment.action))) {
       prepareQueueAction(part_.node(*segment.action), segment, program);
       piece.may_wait = true;
-    } else if (segment.action && part_.node(*segment.action).op == graph::kArriveOp) {
+    } else if (segment.action && graph::waitsForReplicas(part_.node(*segment.action))) {
       prepareArrival(part_.node(*segment.action), segment, program);
       piece.may_wait = true;
     } else if (segment.action && isHostAct(part_.node(*segment.action))) {
@@ -198,7 +199,7 @@ class PartProgram::Maker {
 
   // Needs no program: the engine computes it.
   void prepareHostAction(const Node& node, const Segment& segment, Program& program) {
-    HostAction action{makeHostAct(part_, node), {}, {}, {}};
+    HostAction action{makeHostAct(part_, node, pool_), {}, {}, {}};
     for (const Output& variable : graph::variablesOf(node))
       action.variables.push_back(variableOf(node, variable));
     for (size_t i = action.variables.size(); i < node.inputs.size(); ++i)
@@ -328,6 +329,7 @@ class PartProgram::Maker {
   runtime::Device& device_;
   const runtime::KernelTable& kernels_;
   const EdgeNumbers& edges_;
+  runtime::ComputePool* const pool_;  // null: one thread
   std::map<Output, Source> sources_;
   std::map<NodeId, size_t> queue_of_;  // by FIFOQueue: index into queues_
   std::vector<Output> constants_;      // that are passed on
@@ -335,8 +337,8 @@ class PartProgram::Maker {
 
 PartProgram::PartProgram(const Graph& part, const std::vector<Output>& fetches,
                          runtime::Device& device, const runtime::KernelTable& kernels,
-                         const EdgeNumbers& edges) {
-  const Maker made(*this, part, fetches, device, kernels, edges);
+                         const EdgeNumbers& edges, runtime::ComputePool* pool) {
+  const Maker made(*this, part, fetches, device, kernels, edges, pool);
   DTF_CHECK(pieces_.size() == programs_.size() && fetches_.size() == fetches.size());
 }
 

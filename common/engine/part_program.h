@@ -89,10 +89,10 @@ class PartProgram {
   };
 
   // `fetches` are outputs of `part`, which contains only nodes of one device that are needed by a
-  // fetch, a send or a target: all of it runs. It isn't kept.
+  // fetch, a send or a target: all of it runs. It isn't kept. `pool`: as of SessionDevice.
   PartProgram(const graph::Graph& part, const std::vector<graph::Output>& fetches,
               runtime::Device& device, const runtime::KernelTable& kernels,
-              const EdgeNumbers& edges);
+              const EdgeNumbers& edges, runtime::ComputePool* pool = nullptr);
   ~PartProgram();
   PartProgram(PartProgram&&) noexcept;
 

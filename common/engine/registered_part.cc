@@ -65,12 +65,13 @@ RegisteredPart::RegisteredPart(TaskPart part, const PlanDevices& devices, uint32
     const auto on = devices.find(name);
     DTF_CHECK_MSG(on != devices.end(), name);
     const SessionDevice& device = on->second.device;
-    devices_.push_back({PartProgram(graph, own, *device.device, *device.kernels, edges),
-                        on->second.queue,
-                        {},
-                        {},
-                        {},
-                        {}});
+    devices_.push_back(
+        {PartProgram(graph, own, *device.device, *device.kernels, edges, device.pool),
+         on->second.queue,
+         {},
+         {},
+         {},
+         {}});
     bind(devices_.back(), feed_of, variables, queues);
   }
 }

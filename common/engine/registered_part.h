@@ -16,6 +16,7 @@
 #include "common/engine/queue_store.h"
 #include "common/engine/task_part.h"
 #include "common/engine/variable_store.h"
+#include "common/runtime/compute_pool.h"
 #include "common/runtime/device.h"
 #include "common/runtime/kernel.h"
 
@@ -28,6 +29,8 @@ struct SessionDevice {
   graph::DeviceName name;  // every field set
   runtime::Device* device = nullptr;
   const runtime::KernelTable* kernels = nullptr;
+  // Threads of these kernels, which updates of optimizers use, too; null: they have one.
+  runtime::ComputePool* pool = nullptr;
 };
 
 // A device with its queue, for compiling parts.

@@ -86,16 +86,25 @@ class FinishAct final : public HostAct {
   }
 };
 
+class ResumeAct final : public HostAct {
+ public:
+  explicit ResumeAct(const Node& node) : HostAct(node) {}
+
+  void run(std::span<Variable* const> variables, std::span<const Bytes>) override {
+    variables[0]->barrier().resume(*variables[0]);
+  }
+};
+
 // The variable's own version decides whether it takes the step, so every client may bring the
 // decision, in any order, any number of times.
 class ApplyAccumulatedAct final : public HostAct {
  public:
-  ApplyAccumulatedAct(const Graph& part, const Node& node)
+  ApplyAccumulatedAct(const Graph& part, const Node& node, runtime::ComputePool* pool)
       : HostAct(node),
         name_(node.name),
         is_sparse_(node.attribute<bool>("sparse")),
-        update_(node, part.spec(node.inputs.at(0)), graph::variablesOf(node).size() - 2,
-                is_sparse_) {}
+        update_(node, part.spec(node.inputs.at(0)), graph::variablesOf(node).size() - 2, is_sparse_,
+                pool) {}
 
   void run(std::span<Variable* const> variables, std::span<const Bytes> inputs) override {
     DTF_CHECK(variables.size() >= 2 && inputs.size() == 1);
@@ -172,41 +181,46 @@ class ApplyAccumulatedAct final : public HostAct {
 }  // namespace
 
 bool isReplicaAct(const Node& node) {
-  static constexpr std::string_view kOps[] = {"SyncReplicasTicket", "AccumulatorApplyGradient",
-                                              "SparseAccumulatorApplyGradient", "ApplyAccumulated",
-                                              "SyncReplicasFinish"};
+  static constexpr std::string_view kOps[] = {
+      "SyncReplicasTicket", "AccumulatorApplyGradient", "SparseAccumulatorApplyGradient",
+      "ApplyAccumulated",   "SyncReplicasFinish",       "SyncReplicasResume"};
   return std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
 }
 
-std::unique_ptr<HostAct> makeReplicaAct(const Graph& part, const Node& node) {
+std::unique_ptr<HostAct> makeReplicaAct(const Graph& part, const Node& node,
+                                        runtime::ComputePool* pool) {
   DTF_CHECK_MSG(isReplicaAct(node), node.name);
   if (node.op == "SyncReplicasTicket") return std::make_unique<TicketAct>(node);
   if (node.op == "SyncReplicasFinish") return std::make_unique<FinishAct>(node);
-  if (node.op == "ApplyAccumulated") return std::make_unique<ApplyAccumulatedAct>(part, node);
+  if (node.op == "SyncReplicasResume") return std::make_unique<ResumeAct>(node);
+  if (node.op == "ApplyAccumulated") return std::make_unique<ApplyAccumulatedAct>(part, node, pool);
   return std::make_unique<AccumulateAct>(part, node);
 }
 
 ArriveAct::ArriveAct(const Node& node)
-    : op_(node.op),
-      node_(node.name),
-      rank_(node.attribute<int64_t>("rank")),
-      replicas_to_aggregate_(node.attribute<int64_t>("replicas_to_aggregate")),
-      total_num_replicas_(node.attribute<int64_t>("total_num_replicas")) {
-  DTF_CHECK_MSG(op_ == graph::kArriveOp, node_);
+    : op_(node.op), node_(node.name), is_pause_(op_ == graph::kPauseOp) {
+  DTF_CHECK_MSG(graph::waitsForReplicas(node), node_);
+  if (is_pause_) return;
+  rank_ = node.attribute<int64_t>("rank");
+  replicas_to_aggregate_ = node.attribute<int64_t>("replicas_to_aggregate");
+  total_num_replicas_ = node.attribute<int64_t>("total_num_replicas");
+  variables_ = node.attribute<std::string>("variables");
 }
 
 Awaited::Wait ArriveAct::start(Variable& global_step, std::span<const Bytes> inputs,
                                ReplicaBarrier::Done done) const {
+  if (is_pause_) return global_step.barrier().pause(std::move(done));
   DTF_CHECK(inputs.size() >= 2);
   std::vector<int64_t> steps;
   for (const Bytes& step : inputs.subspan(1)) steps.push_back(numberIn(step));
   return global_step.barrier().arrive(
-      global_step, {rank_, numberIn(inputs[0]), steps, replicas_to_aggregate_, total_num_replicas_},
+      global_step,
+      {rank_, numberIn(inputs[0]), steps, replicas_to_aggregate_, total_num_replicas_, variables_},
       std::move(done));
 }
 
 QueueAct::Result ArriveAct::finish(FifoQueue::Elements elements) const {
-  DTF_CHECK(elements.size() == 1 && elements[0].components.size() == 3);
+  DTF_CHECK(elements.size() == 1 && elements[0].components.size() == (is_pause_ ? 0u : 3u));
   QueueAct::Result result;
   result.outputs = std::move(elements[0].components);
   result.shares.push_back(std::move(elements[0].share));

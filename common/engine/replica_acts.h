@@ -17,11 +17,12 @@
 
 namespace dtf::engine {
 
-// Returns whether makeReplicaAct() makes the node's act: all of them but SyncReplicasArrive.
+// Returns whether makeReplicaAct() makes the node's act: all of them but the two that may wait.
 bool isReplicaAct(const graph::Node& node);
-std::unique_ptr<HostAct> makeReplicaAct(const graph::Graph& part, const graph::Node& node);
+std::unique_ptr<HostAct> makeReplicaAct(const graph::Graph& part, const graph::Node& node,
+                                        runtime::ComputePool* pool = nullptr);
 
-// SyncReplicasArrive, the one that may wait: prepared once, as QueueAct.
+// SyncReplicasArrive and SyncReplicasPause, which may wait: prepared once, as QueueAct.
 // Threads: immutable after construction; start() in the device's thread.
 // Blocks: never.
 class ArriveAct {
@@ -41,7 +42,10 @@ class ArriveAct {
 
  private:
   const std::string op_, node_;
-  const int64_t rank_, replicas_to_aggregate_, total_num_replicas_;
+  const bool is_pause_;
+  // The attributes of an arrival:
+  int64_t rank_ = 0, replicas_to_aggregate_ = 0, total_num_replicas_ = 0;
+  std::string variables_;
 };
 
 }  // namespace dtf::engine

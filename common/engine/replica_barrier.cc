@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "common/base/check.h"
@@ -18,25 +19,59 @@ Tensor counterTensor(int64_t value) {
   return tensor;
 }
 
+// With the nodes of containers.
+constexpr uint64_t kRankBytes = 128, kArrivedBytes = 64, kWaitBytes = 256;
+
+uint64_t outcomeBytes(int64_t wanted) {
+  return static_cast<uint64_t>(3 + wanted) * sizeof(int64_t);
+}
+
+// Returns a line that one text has and the other lacks; empty if there is none.
+std::string_view lineBeyond(std::string_view text, std::string_view other) {
+  std::set<std::string_view> known;
+  const auto each = [](std::string_view all, const auto& use) {
+    for (size_t begin = 0; begin < all.size();) {
+      const size_t end = std::min(all.find('\n', begin), all.size());
+      if (!use(all.substr(begin, end - begin))) return;
+      begin = end + 1;
+    }
+  };
+  each(other, [&](std::string_view line) { return known.insert(line), true; });
+  std::string_view beyond;
+  each(text, [&](std::string_view line) {
+    if (known.contains(line)) return true;
+    beyond = line;
+    return false;
+  });
+  return beyond;
+}
+
 }  // namespace
 
 // A process never repeats a ticket of a process before it: other tasks may still have its
 // gradients.
-ReplicaBarrier::ReplicaBarrier(std::string name)
+ReplicaBarrier::ReplicaBarrier(std::string name, std::shared_ptr<ByteBudget> budget)
     : name_(std::move(name)),
+      budget_(std::move(budget)),
       last_ticket_(static_cast<int64_t>(Incarnation::ofNow().ticks() << Incarnation::kTicksShift)) {
+  DTF_CHECK(budget_ != nullptr);
 }
 
 ReplicaBarrier::~ReplicaBarrier() {
   MutexLock lock(mutex_);
-  DTF_CHECK_MSG(waiting_.empty(), name_);  // they would never be called back
+  DTF_CHECK_MSG(waiting_.empty() && pauses_.empty(), name_);  // they would never be called back
+}
+
+ByteBudget::Share ReplicaBarrier::take(uint64_t bytes) const {
+  return budget_->take(bytes, "the replicas that meet at '" + name_ + "'");
 }
 
 GradientAccumulator::Ticket ReplicaBarrier::newTicket(int64_t rank) {
   MutexLock lock(mutex_);
-  GradientAccumulator::Ticket& ticket = tickets_[rank];
-  ticket.number = ++last_ticket_;
-  return ticket;
+  auto known = ranks_.find(rank);
+  if (known == ranks_.end()) known = ranks_.emplace(rank, Rank{{}, take(kRankBytes)}).first;
+  known->second.ticket.number = ++last_ticket_;
+  return known->second.ticket;
 }
 
 // Several gradients of a rank count if there are fewer replicas than gradients.
@@ -51,6 +86,7 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
   follow(global_step);
   std::vector<Call> calls;
   Wait wait = 0;
+  Share share = take(kWaitBytes + outcomeBytes(arrival.replicas_to_aggregate));
   {
     MutexLock lock(mutex_);
     if (finished_)
@@ -59,32 +95,38 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
                                               "or initialise it to train again");
     const int64_t step = counterValue(global_step);
     wantSameReplicas(arrival);
+    wantSameVariables(arrival);
     if (isStale(step, arrival)) {
-      calls.push_back({std::move(done), staleOutcome(step, arrival)});
+      calls.push_back({std::move(done), staleOutcome(step, arrival, std::move(share))});
     } else {
       if (waiting_.size() >= kWaitsMax)
         throw Error(ErrorCode::kUnavailable, "too many steps wait at '" + name_ + "' already");
       const int64_t missing =
           shareOf(arrival.rank, arrival.replicas_to_aggregate, arrival.total_num_replicas) -
           arrivedOf(arrival.rank);
-      const bool counts = missing > 0;
+      // Beyond the wanted ones while the barrier is paused.
+      const bool counts = missing > 0 && !isComplete();
+      Share of_arrival = take(counts ? kArrivedBytes : 0);
+      remember(arrival);
       const bool decides =
+          pauses_.empty() &&
           std::cmp_greater_equal(arrived_.size() + (counts ? 1 : 0), arrival.replicas_to_aggregate);
       if (decides) count(global_step, step);
-      replicas_to_aggregate_ = arrival.replicas_to_aggregate;
-      total_ = arrival.total_num_replicas;
       step_ = step;
       if (counts) {
-        arrived_.push_back({arrival.rank, arrival.ticket});
-        tickets_.at(arrival.rank).arrived = arrival.ticket;
+        arrived_.push_back({arrival.rank, arrival.ticket, std::move(of_arrival)});
+        ranks_.at(arrival.rank).ticket.arrived = arrival.ticket;
       }
-      if (missing > 1) {  // the rank has more to bring before it waits; there is nothing to take
-        calls.push_back({std::move(done), outcomeOf(Decision{}, arrival, true, step)});
+      // The rank has more to bring before it waits; there is nothing to take.
+      if (missing > 1 && counts) {
+        calls.push_back(
+            {std::move(done), outcomeOf(Decision{}, arrival, true, step, std::move(share))});
       } else {
         endWaits(arrival.rank, calls);
         wait = ++last_wait_;
-        Waiting waiting{arrival, std::move(done)};
+        Waiting waiting{arrival, std::move(done), std::move(share)};
         waiting.arrival.local_steps = {};
+        waiting.arrival.variables = {};
         waiting_.emplace(wait, std::move(waiting));
       }
       if (decides) decide(step, calls);
@@ -95,17 +137,44 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
   return wait;
 }
 
+// Changes nothing while others are there: they are the same.
+void ReplicaBarrier::remember(const Arrival& arrival) {
+  if (clients_.variables != arrival.variables) {
+    Share share = take(arrival.variables.size());
+    clients_.variables = arrival.variables;
+    clients_.share = std::move(share);
+  }
+  clients_.replicas_to_aggregate = arrival.replicas_to_aggregate;
+  clients_.total = arrival.total_num_replicas;
+}
+
 void ReplicaBarrier::wantSameReplicas(const Arrival& arrival) const {
   if (arrived_.empty() && waiting_.empty()) return;
-  if (arrival.replicas_to_aggregate == replicas_to_aggregate_ &&
-      arrival.total_num_replicas == total_)
+  if (arrival.replicas_to_aggregate == clients_.replicas_to_aggregate &&
+      arrival.total_num_replicas == clients_.total)
     return;
   throw Error(ErrorCode::kBadConfig, "rank " + std::to_string(arrival.rank) + " aggregates " +
                                          std::to_string(arrival.replicas_to_aggregate) + " of " +
                                          std::to_string(arrival.total_num_replicas) +
                                          " replicas, but others at '" + name_ + "' aggregate " +
-                                         std::to_string(replicas_to_aggregate_) + " of " +
-                                         std::to_string(total_));
+                                         std::to_string(clients_.replicas_to_aggregate) + " of " +
+                                         std::to_string(clients_.total));
+}
+
+// Also between two steps: a step of some variables alone would leave the others behind.
+void ReplicaBarrier::wantSameVariables(const Arrival& arrival) const {
+  if (arrived_.empty() && waiting_.empty() && last_.step < 0) return;
+  if (arrival.variables == clients_.variables) return;
+  std::string_view line = lineBeyond(arrival.variables, clients_.variables);
+  const bool is_beyond = !line.empty();
+  if (!is_beyond) line = lineBeyond(clients_.variables, arrival.variables);
+  throw Error(ErrorCode::kBadConfig,
+              "rank " + std::to_string(arrival.rank) +
+                  (is_beyond ? " trains " : " doesn't train ") + std::string(line) +
+                  (is_beyond ? ", but the others at '" : ", as the others at '") + name_ +
+                  (is_beyond ? "' don't" : "' do") +
+                  ": give all clients the same graph and optimizer; after a change of them, "
+                  "initialise or restore the variables");
 }
 
 void ReplicaBarrier::follow(const Variable& global_step) {
@@ -125,14 +194,15 @@ void ReplicaBarrier::follow(const Variable& global_step) {
 }
 
 bool ReplicaBarrier::isStale(int64_t step, const Arrival& arrival) const {
-  const auto known = tickets_.find(arrival.rank);
-  if (known == tickets_.end() || known->second.number != arrival.ticket) return true;
+  const auto known = ranks_.find(arrival.rank);
+  if (known == ranks_.end() || known->second.ticket.number != arrival.ticket) return true;
   return std::any_of(arrival.local_steps.begin(), arrival.local_steps.end(),
                      [&](int64_t local) { return local != step; });
 }
 
 // A variable that is behind takes the last decision; without one nothing can bring it on.
-FifoQueue::Outcome ReplicaBarrier::staleOutcome(int64_t step, const Arrival& arrival) const {
+FifoQueue::Outcome ReplicaBarrier::staleOutcome(int64_t step, const Arrival& arrival,
+                                                Share share) const {
   for (const int64_t local : arrival.local_steps)
     if (local > step || (local >= 0 && local < step && last_.step < 0))
       return Error(ErrorCode::kUnavailable,
@@ -140,7 +210,7 @@ FifoQueue::Outcome ReplicaBarrier::staleOutcome(int64_t step, const Arrival& arr
                        " steps, but the global step '" + name_ + "' is " + std::to_string(step) +
                        ": its task was started again, or values of two checkpoints are mixed; "
                        "restore a checkpoint");
-  return outcomeOf(last_, arrival, false, step);
+  return outcomeOf(last_, arrival, false, step, std::move(share));
 }
 
 int64_t ReplicaBarrier::arrivedOf(int64_t rank) const {
@@ -156,20 +226,24 @@ void ReplicaBarrier::count(Variable& global_step, int64_t step) {
 }
 
 void ReplicaBarrier::decide(int64_t step, std::vector<Call>& calls) {
-  DTF_CHECK(std::cmp_equal(arrived_.size(), replicas_to_aggregate_));
+  DTF_CHECK(std::cmp_equal(arrived_.size(), clients_.replicas_to_aggregate));
   std::stable_sort(arrived_.begin(), arrived_.end(),
                    [](const Known& a, const Known& b) { return a.rank < b.rank; });
-  last_ = {step, {}};
-  for (const Known& known : arrived_) last_.tickets.push_back(known.ticket);
+  last_ = {.step = step};
+  for (Known& known : arrived_) {
+    last_.tickets.push_back(known.ticket);
+    last_.shares.push_back(std::move(known.share));
+  }
   arrived_.clear();
   step_ = step + 1;
   for (auto& [wait, waiting] : waiting_)
-    calls.push_back({std::move(waiting.done), outcomeOf(last_, waiting.arrival, false, step_)});
+    calls.push_back({std::move(waiting.done),
+                     outcomeOf(last_, waiting.arrival, false, step_, std::move(waiting.share))});
   waiting_.clear();
 }
 
 FifoQueue::Outcome ReplicaBarrier::outcomeOf(const Decision& decision, const Arrival& arrival,
-                                             bool is_in, int64_t global_step) const {
+                                             bool is_in, int64_t global_step, Share share) const {
   const int64_t wanted = arrival.replicas_to_aggregate;
   if (decision.step >= 0 && std::cmp_not_equal(decision.tickets.size(), wanted))
     return Error(ErrorCode::kBadConfig,
@@ -185,6 +259,7 @@ FifoQueue::Outcome ReplicaBarrier::outcomeOf(const Decision& decision, const Arr
   one[0].components.push_back(std::move(numbers));
   one[0].components.push_back(counterTensor(is_in ? 1 : 0));
   one[0].components.push_back(counterTensor(global_step));
+  one[0].share = std::move(share);
   return one;
 }
 
@@ -209,10 +284,51 @@ void ReplicaBarrier::endWaits(int64_t rank, std::vector<Call>& calls) {
   }
 }
 
+bool ReplicaBarrier::isComplete() const {
+  return !arrived_.empty() && std::cmp_equal(arrived_.size(), clients_.replicas_to_aggregate);
+}
+
+Awaited::Wait ReplicaBarrier::pause(Done done) {
+  DTF_CHECK(done != nullptr);
+  MutexLock lock(mutex_);
+  if (pauses_.size() >= kPausesMax)
+    throw Error(ErrorCode::kUnavailable, "too many clients pause '" + name_ + "' already");
+  pauses_.emplace(++last_wait_, std::move(done));
+  return last_wait_;
+}
+
+void ReplicaBarrier::resume(Variable& global_step) {
+  follow(global_step);
+  std::vector<Call> calls;
+  {
+    MutexLock lock(mutex_);
+    const int64_t step = counterValue(global_step);
+    const bool decides = isComplete();
+    if (decides) count(global_step, step);
+    for (auto& [wait, done] : pauses_) calls.push_back({std::move(done), FifoQueue::Elements(1)});
+    pauses_.clear();
+    if (decides) decide(step, calls);
+  }
+  make(std::move(calls));
+}
+
 void ReplicaBarrier::cancel(Wait wait) {
   std::map<Wait, Waiting>::node_type cancelled;  // freed without the lock
-  MutexLock lock(mutex_);
-  cancelled = waiting_.extract(wait);
+  std::map<Wait, Done>::node_type paused;        // likewise
+  std::vector<Call> calls;
+  {
+    MutexLock lock(mutex_);
+    cancelled = waiting_.extract(wait);
+    paused = pauses_.extract(wait);
+    if (paused && pauses_.empty() && isComplete()) {
+      for (auto& [other, late] : waiting_)
+        calls.push_back({std::move(late.done),
+                         outcomeOf(last_, late.arrival, false, step_, std::move(late.share))});
+      waiting_.clear();
+      arrived_.clear();
+    }
+  }
+  make(std::move(calls));
 }
 
 void ReplicaBarrier::finish() {
@@ -239,7 +355,8 @@ void ReplicaBarrier::reset() {
     step_ = -1;
     last_ = {};
     // A gradient that was begun before belongs to the values before, also if the steps are equal.
-    tickets_.clear();
+    ranks_.clear();
+    clients_ = {};
   }
   make(std::move(calls));
 }
@@ -251,14 +368,15 @@ std::string ReplicaBarrier::awaited() const {
   for (const Known& known : arrived_) ++there[known.rank];
   std::string ranks;
   int missing = 0;
-  for (int64_t rank = 0; rank < total_; ++rank) {
-    if (there[rank] >= shareOf(rank, replicas_to_aggregate_, total_)) continue;
+  for (int64_t rank = 0; rank < clients_.total; ++rank) {
+    if (there[rank] >= shareOf(rank, clients_.replicas_to_aggregate, clients_.total)) continue;
     if (++missing > kNamedMax) continue;
     ranks += (ranks.empty() ? "; missing: rank " : ", ") + std::to_string(rank);
   }
   if (missing > kNamedMax) ranks += " and " + std::to_string(missing - kNamedMax) + " more";
+  if (!pauses_.empty()) ranks += "; it is paused for a checkpoint";
   return "step " + std::to_string(step_) + " of '" + name_ + "' has " +
-         std::to_string(arrived_.size()) + " of " + std::to_string(replicas_to_aggregate_) +
+         std::to_string(arrived_.size()) + " of " + std::to_string(clients_.replicas_to_aggregate) +
          " gradients" + ranks;
 }
 

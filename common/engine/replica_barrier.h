@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/base/byte_budget.h"
 #include "common/base/mutex.h"
 #include "common/engine/awaited.h"
 #include "common/engine/fifo_queue.h"
@@ -27,13 +30,15 @@ class Variable;
 // //
 // The global step is the value of a variable. When it is set or dropped, everything here is.
 // //
-// Owns: the arrivals of the current step, and the last decision.
+// Owns: the arrivals of the current step, the last decision, and the text of the variables that the
+// clients train; all with their share of the budget.
 // Threads: arrive() in the thread of the variable's device; the rest is thread-safe. Callbacks run
 // once, in any thread, without a lock.
 // Blocks: never.
 // Errors: by callback: kOutOfRange after finish(), kUnavailable after reset(), when the rank
 // arrives again, and if the local steps fit neither the current step nor the last; kBadConfig if
-// its numbers of replicas differ from what the clients before have.
+// its numbers of replicas or its variables differ from those before. Thrown: kUnavailable without
+// room in the budget, before anything has changed.
 class ReplicaBarrier final : public Awaited {
  public:
   struct Arrival {
@@ -42,13 +47,15 @@ class ReplicaBarrier final : public Awaited {
     std::span<const int64_t> local_steps;  // of the gradients, by variable; -1: dropped
     int64_t replicas_to_aggregate = 0;
     int64_t total_num_replicas = 0;
+    std::string_view variables{};  // lines: the optimizer, and each variable with its shape
   };
   // The outcome has one element with the outputs of SyncReplicasArrive.
   using Done = FifoQueue::Done;
 
   static constexpr size_t kWaitsMax = 1 << 16;
+  static constexpr size_t kPausesMax = 256;
 
-  explicit ReplicaBarrier(std::string name);
+  ReplicaBarrier(std::string name, std::shared_ptr<ByteBudget> budget);
   ~ReplicaBarrier();  // no arrival may wait
   ReplicaBarrier(const ReplicaBarrier&) = delete;
   ReplicaBarrier& operator=(const ReplicaBarrier&) = delete;
@@ -57,7 +64,13 @@ class ReplicaBarrier final : public Awaited {
   GradientAccumulator::Ticket newTicket(int64_t rank);
   // `global_step`: the variable of this barrier.
   Wait arrive(Variable& global_step, const Arrival& arrival, Done done);
-  // The gradient stays: it is complete.
+  // Decides no step until resume(), or until this wait is cancelled; other clients arrive and wait
+  // meanwhile. For a reader of all variables. The outcome has one element without outputs.
+  Wait pause(Done done);
+  // Ends all pauses, and decides the step if it has its gradients. In the thread of arrive().
+  void resume(Variable& global_step);
+  // The gradient stays: it is complete. When the last pause is cancelled, clients whose step would
+  // be decided are late instead, as there is no thread here to count the step.
   void cancel(Wait wait) override;
   void finish();
   void reset();
@@ -66,17 +79,31 @@ class ReplicaBarrier final : public Awaited {
   std::string awaited() const;
 
  private:
+  using Share = ByteBudget::Share;
+  struct Rank {
+    GradientAccumulator::Ticket ticket;
+    Share share;
+  };
   struct Known {
     int64_t rank = 0;
     int64_t ticket = 0;
+    Share share{};
   };
   struct Waiting {
-    Arrival arrival;  // without its local steps, which are gone
+    Arrival arrival;  // without its local steps and variables, which are gone
     Done done;
+    Share share{};  // of itself and its outcome
   };
   struct Decision {
     int64_t step = -1;
-    std::vector<int64_t> tickets;
+    std::vector<int64_t> tickets{};
+    std::vector<Share> shares{};  // of the tickets
+  };
+  // The numbers and variables of the current step's clients, and of the last decision's.
+  struct Clients {
+    int64_t replicas_to_aggregate = 0, total = 0;
+    std::string variables;
+    Share share{};  // of `variables`
   };
   struct Call {
     Done done;
@@ -86,28 +113,35 @@ class ReplicaBarrier final : public Awaited {
   static void make(std::vector<Call> calls);
   // The error of a decision that doesn't fit the client's outputs.
   FifoQueue::Outcome outcomeOf(const Decision& decision, const Arrival& arrival, bool is_in,
-                               int64_t global_step) const;
+                               int64_t global_step, Share share) const;
+  Share take(uint64_t bytes) const;
   // Returns the number of gradients that the rank brings to a step.
   static int64_t shareOf(int64_t rank, int64_t wanted, int64_t total);
+  void remember(const Arrival& arrival) DTF_REQUIRES(mutex_);
   void wantSameReplicas(const Arrival& arrival) const DTF_REQUIRES(mutex_);
+  void wantSameVariables(const Arrival& arrival) const DTF_REQUIRES(mutex_);
   // Forgets arrivals of another step than the current one.
   void follow(const Variable& global_step);
   bool isStale(int64_t step, const Arrival& arrival) const DTF_REQUIRES(mutex_);
-  FifoQueue::Outcome staleOutcome(int64_t step, const Arrival& arrival) const DTF_REQUIRES(mutex_);
+  FifoQueue::Outcome staleOutcome(int64_t step, const Arrival& arrival, Share share) const
+      DTF_REQUIRES(mutex_);
   int64_t arrivedOf(int64_t rank) const DTF_REQUIRES(mutex_);
   static void count(Variable& global_step, int64_t step);
   void decide(int64_t step, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
+  bool isComplete() const DTF_REQUIRES(mutex_);
   void endWaits(int64_t rank, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
   void failAll(const Error& cause, std::vector<Call>& calls) DTF_REQUIRES(mutex_);
 
   const std::string name_;
+  const std::shared_ptr<ByteBudget> budget_;
   mutable Mutex mutex_;
   int64_t last_ticket_ DTF_GUARDED_BY(mutex_);
-  std::map<int64_t, GradientAccumulator::Ticket> tickets_ DTF_GUARDED_BY(mutex_);  // by rank
+  std::map<int64_t, Rank> ranks_ DTF_GUARDED_BY(mutex_);
   int64_t step_ DTF_GUARDED_BY(mutex_) = -1;  // of the arrivals
-  int64_t replicas_to_aggregate_ DTF_GUARDED_BY(mutex_) = 0, total_ DTF_GUARDED_BY(mutex_) = 0;
+  Clients clients_ DTF_GUARDED_BY(mutex_);
   std::vector<Known> arrived_ DTF_GUARDED_BY(mutex_);
   std::map<Wait, Waiting> waiting_ DTF_GUARDED_BY(mutex_);
+  std::map<Wait, Done> pauses_ DTF_GUARDED_BY(mutex_);
   Decision last_ DTF_GUARDED_BY(mutex_);
   Wait last_wait_ DTF_GUARDED_BY(mutex_) = 0;
   bool finished_ DTF_GUARDED_BY(mutex_) = false;

@@ -28,7 +28,7 @@ bool isReceive(const Node& node) {
 }
 
 bool mayWait(const Node& node) {
-  return graph::mayAwaitQueue(node) || node.op == graph::kArriveOp;
+  return graph::mayAwaitQueue(node) || graph::waitsForReplicas(node);
 }
 
 // Sets of receives and acts on queues to wait for, each identified by a number, so that thousands

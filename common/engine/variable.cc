@@ -88,7 +88,7 @@ GradientAccumulator& Variable::accumulator() {
 
 ReplicaBarrier& Variable::barrier() {
   MutexLock lock(mutex_);
-  if (barrier_ == nullptr) barrier_ = std::make_unique<ReplicaBarrier>(name_);
+  if (barrier_ == nullptr) barrier_ = std::make_unique<ReplicaBarrier>(name_, budget_);
   return *barrier_;
 }
 

@@ -190,7 +190,7 @@ bool appliesGradient(const Node& node) {
 }
 
 bool actsOnVariable(const Node& node) {
-  static constexpr std::array<std::string_view, 16> kActions = {"ReadVariable",
+  static constexpr std::array<std::string_view, 18> kActions = {"ReadVariable",
                                                                 "Assign",
                                                                 "AssignAdd",
                                                                 "AssignSub",
@@ -205,8 +205,14 @@ bool actsOnVariable(const Node& node) {
                                                                 "SparseAccumulatorApplyGradient",
                                                                 kArriveOp,
                                                                 "ApplyAccumulated",
-                                                                "SyncReplicasFinish"};
+                                                                "SyncReplicasFinish",
+                                                                kPauseOp,
+                                                                "SyncReplicasResume"};
   return std::find(kActions.begin(), kActions.end(), node.op) != kActions.end();
+}
+
+bool waitsForReplicas(const Node& node) {
+  return node.op == kArriveOp || node.op == kPauseOp;
 }
 
 int64_t variablePlace(const Graph& graph, NodeId variable) {

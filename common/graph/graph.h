@@ -73,8 +73,11 @@ struct Node {
 // ApplyGradient, ApplySparseGradient.
 bool appliesGradient(const Node& node);
 
-// Of the ops on variables, the only one that may wait: for other replicas.
+// Of the ops on variables, those that may wait: for other replicas, and for the end of a pause.
 inline constexpr std::string_view kArriveOp = "SyncReplicasArrive";
+inline constexpr std::string_view kPauseOp = "SyncReplicasPause";
+// Returns whether it acts on the barrier of synchronous replicas, and may wait there.
+bool waitsForReplicas(const Node& node);
 
 // The most replicas of a variable, and gradients of one step.
 inline constexpr int64_t kReplicasMax = 4096;

@@ -16,12 +16,18 @@
 //                             local steps ..        replicas_to_-    at once if the gradient is
 //                                                   aggregate int N, stale: int64[1+N], the decided
 //                                                   total_num_-      step and its tickets; int64[],
-//                                                   replicas int     1 if they have this gradient;
-//                                                                    int64[], the global step
+//                                                   replicas int,    1 if they have this gradient;
+//                                                   [variables       int64[], the global step
+//                                                   string]
 //   ApplyAccumulated          variable,             optimizer        int64[]: the version after it;
 //                             its slots ..,         string,          takes the decided step, unless
 //                             version, decision     [sparse bool]    the variable has it already
 //   SyncReplicasFinish        global step           -                none; nothing arrives any more
+//   SyncReplicasPause         global step           -                none; no step is decided until
+//                                                                    it ends, with the next resume
+//   SyncReplicasResume        global step           -                none
+//
+// `variables` describes the optimizer and the variables in lines: all clients must have the same.
 //
 // The version of a variable is an int64 variable beside it, the number of steps that it has taken.
 // It is read in the same instant as the variable, so it dates the gradient.
@@ -126,7 +132,10 @@ void addSyncOps(OpCatalog& catalog) {
   catalog.add({"SparseAccumulatorApplyGradient", 5, {rank}, inferSparseAccumulate, true});
   catalog.add({"SyncReplicasArrive",
                -1,
-               {rank, {"replicas_to_aggregate", Type::kInt}, {"total_num_replicas", Type::kInt}},
+               {rank,
+                {"replicas_to_aggregate", Type::kInt},
+                {"total_num_replicas", Type::kInt},
+                {"variables", Type::kString, false}},
                inferArrive,
                true});
   catalog.add({"ApplyAccumulated",
@@ -135,6 +144,8 @@ void addSyncOps(OpCatalog& catalog) {
                inferApplyAccumulated,
                true});
   catalog.add({"SyncReplicasFinish", 1, {}, inferFinish, true});
+  catalog.add({"SyncReplicasPause", 1, {}, inferFinish, true});
+  catalog.add({"SyncReplicasResume", 1, {}, inferFinish, true});
 }
 
 }  // namespace dtf::graph

@@ -275,7 +275,8 @@ class Minimizer {
     const NodeId arrived = add("SyncReplicasArrive", "/arrive", std::move(arrival),
                                {{"rank", replicas.rank},
                                 {"replicas_to_aggregate", replicas.replicas_to_aggregate},
-                                {"total_num_replicas", replicas.total_num_replicas}},
+                                {"total_num_replicas", replicas.total_num_replicas},
+                                {"variables", trainedText()}},
                                device);
     std::vector<NodeId> updates;
     for (size_t i = 0; i < trained_.size(); ++i)
@@ -283,6 +284,18 @@ class Minimizer {
     made.accepted = {arrived, 1};
     made.train = {add("Identity", "", {{arrived, 2}}, {}, device, std::move(updates))};
     made.finish = add("SyncReplicasFinish", "/finish", {made.global_step}, {}, device);
+    add("SyncReplicasPause", "/pause", {made.global_step}, {}, device);
+    add("SyncReplicasResume", "/resume", {made.global_step}, {}, device);
+  }
+
+  // Clients with other variables, shapes or optimizers must not share a step.
+  std::string trainedText() const {
+    std::string text = "by " + encodeOptimizer(spec_);
+    for (const Trained& trained : trained_) {
+      const Node& node = graph_.node(trained.variable.node);
+      text += "\n'" + node.name + "' " + node.outputs[0].shape.str();
+    }
+    return text;
   }
 
   Output addVersion(Output variable) {

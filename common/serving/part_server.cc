@@ -126,7 +126,8 @@ ServedSession& PartServer::open(const wire::SessionToken& token,
   }
   if (sessions_.size() >= options_.limits.sessions)
     throw Error(ErrorCode::kUnavailable,
-                fmt::format("{} has {} sessions, as many as it may; end one of them",
+                fmt::format("{} has {} sessions, as many as it may: end one of them, or raise "
+                            "sessions_max in its cluster file or in the options of its Server",
                             options_.self.name(), sessions_.size()));
   const auto at =
       sessions_.emplace(session, std::make_unique<ServedSession>(task_, token, client)).first;

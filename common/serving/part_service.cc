@@ -28,14 +28,14 @@ void greet(PartServer& server, wire::ConnectionHandle& connection, std::string p
   connection.connection->stream().setLimits(limits);
 }
 
-// The addresses of the cluster file's tasks, without tasks on an automatic port.
+// The addresses of the cluster file's tasks, also "host:auto": the client then names its mistake.
 std::vector<std::pair<TaskId, std::string>> clusterOf(const ServedTask& task) {
   std::vector<std::pair<TaskId, std::string>> all;
   for (const JobKind job : {JobKind::kPs, JobKind::kWorker})
     for (TaskId each{job, 0};; ++each.index) {
       const std::optional<cluster::Address> address = task.address_of(each);
       if (!address) break;
-      if (address->port != 0) all.emplace_back(each, address->str());
+      all.emplace_back(each, address->str());
     }
   return all;
 }

@@ -40,7 +40,7 @@ std::vector<engine::SessionDevice> sessionDevices(TaskId task, const ComputingDe
   std::vector<engine::SessionDevice> named;
   for (const auto& each : devices)
     named.push_back({runtime::fullName(task, std::string(each->device->name())), each->device.get(),
-                     &each->kernels});
+                     &each->kernels, &each->pool});
   return named;
 }
 
@@ -51,10 +51,19 @@ PartServerOptions serverOptions(const cluster::ClusterSpec& cluster, TaskId task
                             .incarnation = Incarnation::ofNow(attempt),
                             .ps = addressesOf(cluster.ps),
                             .workers = addressesOf(cluster.worker)};
+  setSessionsMax(cluster.sessions_max, options.limits);
   const auto tasks = static_cast<uint64_t>(cluster::tasksBeside(cluster, task));
   if (const uint64_t total = hostMemory().total; total > 0)
     setBytesMax(total / 4 * 3 / tasks, options.limits);
   return options;
+}
+
+// A session has a connection from its client, and one from each other task that sends it tensors.
+void setSessionsMax(size_t sessions, ServeLimits& limits) {
+  DTF_CHECK(sessions > 0 && sessions <= cluster::kSessionsMaxMost);
+  constexpr size_t kConnectionsEach = 4;
+  limits.sessions = sessions;
+  limits.connections = std::max(limits.connections, sessions * kConnectionsEach);
 }
 
 void setBytesMax(uint64_t bytes, ServeLimits& limits) {

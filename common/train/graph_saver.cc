@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <map>
 #include <set>
 #include <span>
@@ -20,6 +21,7 @@
 #include "common/optimizer/optimizer.h"
 #include "common/optimizer/optimizer_text.h"
 #include "common/train/checkpointer.h"
+#include "common/train/replica_pause.h"
 
 namespace dtf::train {
 
@@ -204,12 +206,14 @@ std::vector<std::string> versionsIn(const graph::Graph& graph) {
 }
 
 // Reads the fetches until all `versions` among them are of one step: other clients may take one
-// meanwhile, and each device reads its variables in an instant of its own.
+// meanwhile, and each device reads its variables in an instant of its own. Replicas that go on are
+// paused after the first try; then only a step that was decided before is still to be completed.
 std::vector<Tensor> readOfOneStep(engine::Session& session, const std::vector<std::string>& fetches,
-                                  const std::vector<std::string>& versions) {
-  constexpr int kTriesMax = 100;
+                                  const std::vector<std::string>& versions, Duration patience) {
   std::string mixed;
-  for (int tries = 0; tries < kTriesMax; ++tries) {
+  std::optional<ReplicaPause> pause;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  do {
     std::vector<Tensor> values = session.run({}, fetches);
     std::map<int64_t, std::string> steps;
     for (const std::string& version : versions) {
@@ -219,14 +223,15 @@ std::vector<Tensor> readOfOneStep(engine::Session& session, const std::vector<st
       steps.emplace(values[place].as<int64_t>()[0], version);
     }
     if (steps.size() <= 1) return values;
+    if (!pause) pause.emplace(session);
     mixed = fmt::format("'{}' is {}, but '{}' is {}", steps.begin()->second, steps.begin()->first,
                         steps.rbegin()->second, steps.rbegin()->first);
-  }
+  } while (std::chrono::steady_clock::now() < deadline);
   throw Error(
       ErrorCode::kUnavailable,
-      fmt::format("the variables were of two steps in {} tries to save them ({}): save while "
-                  "no other client takes a step",
-                  kTriesMax, mixed));
+      fmt::format("a step stayed half taken for {:g} s while the replicas were paused to save the "
+                  "variables ({}): its clients are lost or stopped; nothing was saved",
+                  toSeconds(patience), mixed));
 }
 
 }  // namespace
@@ -262,7 +267,8 @@ std::filesystem::path GraphSaver::save(engine::Session& session,
   std::vector<std::string> fetches = tensorsOf(saved.variables);
   const size_t floats = fetches.size();
   fetches.insert(fetches.end(), saved.counters.begin(), saved.counters.end());
-  const std::vector<Tensor> values = readOfOneStep(session, fetches, versionsIn(session.graph()));
+  const std::vector<Tensor> values =
+      readOfOneStep(session, fetches, versionsIn(session.graph()), options_.pause_max);
   Manifest manifest;
   std::vector<checkpoint::TensorPart> parts;
   for (size_t i = 0; i < floats; ++i) {
@@ -369,8 +375,13 @@ uint64_t GraphSaver::restore(engine::Session& session, const std::filesystem::pa
   const Latest::Found found = find(path);
   std::string problems = lacking(found.manifest, wanted.variables);
   std::map<std::string, int64_t> counters = countersIn(found.manifest);
-  // A job's checkpoint has its global step alone.
-  counters.emplace(options_.global_step, static_cast<int64_t>(found.manifest.global_step));
+  // A job's checkpoint has its global step alone; without synchronous replicas a graph's has no
+  // versions. All variables have taken the steps that it counts.
+  const int64_t step =
+      counters.emplace(options_.global_step, static_cast<int64_t>(found.manifest.global_step))
+          .first->second;
+  for (std::string& version : versionsIn(session.graph()))
+    counters.emplace(std::move(version), step);
   for (const std::string& counter : wanted.counters)
     if (!counters.contains(counter)) problems += "\n  the checkpoint lacks the counter " + counter;
   if (!problems.empty())

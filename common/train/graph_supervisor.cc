@@ -16,9 +16,6 @@ using engine::Session;
 
 // Losses one after another, without a step between them: the cause is not a task that returns.
 constexpr int kLossesMax = 20;
-// The ops of synchronous replicas that end the waits, and take a step.
-constexpr char kFinishOp[] = "SyncReplicasFinish";
-constexpr char kTakeOp[] = "ApplyAccumulated";
 // A step that is half taken at so many looks stays so.
 constexpr int kHalfLooksMax = 3;
 // A task that waits logs at most this often.
@@ -100,35 +97,38 @@ void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_loca
   events_->addSession(static_cast<uint64_t>(step), summary::SessionStatus::kStart);
 }
 
-void GraphSupervisor::openSessions() {
+void GraphSupervisor::openSession() {
   std::shared_ptr<Session> made = open_(*graph_);
-  std::shared_ptr<Session> ready;
-  if (!is_local_) {
-    graph::Graph mark(graph_->catalog());
-    const graph::Node* const counter = made->graph().find(options_.saver.global_step);
-    DTF_CHECK(counter != nullptr);
-    mark.addNode({.name = kReadyVariable,
-                  .op = "Variable",
-                  .inputs = {},
-                  .attributes = {{"shape", Shape()},
-                                 {"dtype", DType::kInt64},
-                                 {"initializer", std::string("zeros")}},
-                  .device = counter->device});
-    ready = open_(mark);
-  }
-  ready_session_ = std::move(ready);
+  mark_.reset();
   MutexLock lock(mutex_);
   session_ = std::move(made);
 }
 
+// It needs the global step's task alone, so the mark can be read while another task is lost.
+Session& GraphSupervisor::markSession() {
+  if (mark_ != nullptr) return *mark_;
+  graph::Graph mark(graph_->catalog());
+  const std::shared_ptr<Session> of = session();
+  const graph::Node* const counter = of->graph().find(options_.saver.global_step);
+  DTF_CHECK(counter != nullptr);
+  mark.addNode({.name = kReadyVariable,
+                .op = "Variable",
+                .inputs = {},
+                .attributes = {{"shape", Shape()},
+                               {"dtype", DType::kInt64},
+                               {"initializer", std::string("zeros")}},
+                .device = counter->device});
+  mark_ = open_(mark);
+  return *mark_;
+}
+
 int64_t GraphSupervisor::readyValue() {
-  if (!ready_session_->uninitialized().empty()) return 0;
-  const std::vector<std::string> fetches = {kReadyVariable};
-  return ready_session_->run({}, fetches)[0].as<int64_t>()[0];
+  if (!markSession().uninitialized().empty()) return 0;
+  return markSession().run({}, std::vector<std::string>{kReadyVariable})[0].as<int64_t>()[0];
 }
 
 void GraphSupervisor::setReady(int64_t value) {
-  if (ready_session_ != nullptr) ready_session_->setVariable(kReadyVariable, number(value));
+  if (!is_local_) markSession().setVariable(kReadyVariable, number(value));
 }
 
 // Opens the session until the model is ready in it. Tasks come back one by one, so any of this may
@@ -136,11 +136,12 @@ void GraphSupervisor::setReady(int64_t value) {
 void GraphSupervisor::recover() {
   const TimePoint begin = clock_.now(), deadline = begin + options_.wait_max;
   TimePoint logged = begin;
+  const MarkUse use(*this);
   for (bool is_open = false;;) {
     std::string missing;
     const TimePoint now = clock_.now();
     try {
-      if (!is_open) openSessions();
+      if (!is_open) openSession();
       is_open = true;
       if (tryReady(missing, now - begin)) return;
     } catch (const Error& error) {
@@ -228,7 +229,7 @@ bool GraphSupervisor::tryReady(std::string& missing, Duration waited) {
 bool GraphSupervisor::isWhole() {
   std::vector<std::string> fetches = {options_.saver.global_step};
   for (const graph::Node& node : graph_->nodes()) {
-    if (node.op != kTakeOp) continue;
+    if (node.op != "ApplyAccumulated") continue;
     DTF_CHECK_MSG(node.inputs.size() >= 3, node.name);
     const graph::Node& decider = graph_->node(node.inputs.back().node);
     if (decider.op == graph::kArriveOp &&
@@ -260,6 +261,7 @@ bool GraphSupervisor::isFinished(const Error& error) {
                       error.code() == ErrorCode::kUnavailable ||
                       error.code() == ErrorCode::kDeadline;
   if (options_.is_chief || is_local_ || !may_be) return false;
+  const MarkUse use(*this);
   try {
     const int64_t mark = readyValue();
     if (mark >= 0 || !isOwn(mark)) return false;
@@ -319,11 +321,15 @@ std::optional<GraphSupervisor::Values> GraphSupervisor::run(std::span<const engi
   return values;
 }
 
+int64_t GraphSupervisor::readStep() {
+  const std::vector<std::string> counter = {options_.saver.global_step};
+  return session()->run({}, counter)[0].as<int64_t>()[0];
+}
+
 int64_t GraphSupervisor::globalStep() {
-  const std::vector<std::string> fetches = {options_.saver.global_step};
   for (;;) {
     try {
-      return session()->run({}, fetches)[0].as<int64_t>()[0];
+      return readStep();
     } catch (const Error& error) {
       const bool may_go_on = isFinished(error) || (isLost(error) && !*stop_requested_);
       if (!may_go_on || ++losses_ > kLossesMax) throw;
@@ -357,8 +363,7 @@ void GraphSupervisor::summarise(std::span<const std::string> fetches, const Valu
   const TimePoint now = clock_.now();
   int64_t step = 0;
   try {
-    const std::vector<std::string> counter = {options_.saver.global_step};
-    step = session()->run({}, counter)[0].as<int64_t>()[0];
+    step = readStep();
   } catch (const Error& error) {
     if (!isLost(error)) throw;
     return;  // the next run() recovers
@@ -401,8 +406,8 @@ void GraphSupervisor::stop() {
   requestStop();
   if (!options_.is_chief || !was_ready_) return;
   const Saving saving(*this);
-  const std::vector<std::string> fetches = {options_.saver.global_step};
-  const int64_t step = session()->run({}, fetches)[0].as<int64_t>()[0];
+  const MarkUse use(*this);
+  const int64_t step = readStep();
   if (step != last_.saved_step) save();
   setReady(-runNumber());
   finishReplicas();
@@ -417,7 +422,7 @@ void GraphSupervisor::stop() {
 void GraphSupervisor::finishReplicas() {
   std::vector<std::string> targets;
   for (const graph::Node& node : graph_->nodes())
-    if (node.op == kFinishOp) targets.push_back(node.name);
+    if (node.op == "SyncReplicasFinish") targets.push_back(node.name);
   if (!targets.empty()) session()->run({}, {}, targets);
 }
 

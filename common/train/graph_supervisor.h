@@ -49,7 +49,8 @@ struct GraphSupervisorOptions {
 // stop() marks the run as finished and ends the waits of synchronous replicas: the others then have
 // a stop requested, also by prepare().
 // //
-// Owns: the session, a small session for the mark, the event file.
+// Owns: the session; while it waits or ends the run, also a small session for the mark; the event
+// file.
 // Borrows: `file_system`.
 // Threads: one at a time; requestStop(), shouldStop() and abortStep() from any.
 // Blocks: on the tasks, on the disk, and while it waits, at most wait_max.
@@ -112,10 +113,24 @@ class GraphSupervisor {
     GraphSupervisor& supervisor_;
   };
 
+  // Ends the small session for the mark with its scope: a client has one session while it trains.
+  // Borrows: the supervisor. Threads: one. Blocks: the destructor, on the session's end.
+  class MarkUse {
+   public:
+    explicit MarkUse(GraphSupervisor& supervisor) : supervisor_(supervisor) {}
+    ~MarkUse() { supervisor_.mark_.reset(); }
+    MarkUse(const MarkUse&) = delete;
+    MarkUse& operator=(const MarkUse&) = delete;
+
+   private:
+    GraphSupervisor& supervisor_;
+  };
+
   std::filesystem::path checkpoints() const { return options_.log_dir / "checkpoints"; }
   int64_t runNumber() const;
   void recover();
-  void openSessions();
+  void openSession();
+  engine::Session& markSession();
   bool tryReady(std::string& missing, Duration waited);
   bool isOwn(int64_t mark) const;
   bool isWhole();
@@ -125,6 +140,7 @@ class GraphSupervisor {
   void initialiseModel();
   void setReady(int64_t value);
   int64_t readyValue();
+  int64_t readStep();
   bool isLost(const Error& error);
   [[noreturn]] void giveUp(const std::string& missing) const;
   void pause(TimePoint until);
@@ -141,8 +157,8 @@ class GraphSupervisor {
   std::optional<graph::Graph> graph_;
   Open open_;
   bool is_local_ = false;
-  bool was_ready_ = false;  // prepare() has returned
-  std::shared_ptr<engine::Session> ready_session_;
+  bool was_ready_ = false;                        // prepare() has returned
+  std::shared_ptr<engine::Session> mark_;         // null: the mark is not in use
   std::unique_ptr<summary::EventWriter> events_;  // of the chief
   Last last_;
   HalfTaken half_;

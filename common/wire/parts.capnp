@@ -83,7 +83,8 @@ interface TaskGate {
 
 struct ClusterTask {
   task @0 :Types.Task;
-  address @1 :Text;      # "host:port", from the replying task's cluster file
+  address @1 :Text;      # "host:port", from the replying task's cluster file; "host:auto": the kernel
+                         # chose a port that the replying task doesn't learn
 }
 
 struct SessionToken {

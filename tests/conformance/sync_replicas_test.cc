@@ -240,6 +240,22 @@ TEST_P(SyncReplicasSuite, ClientsOfOtherNumbersAreRefused) {
   EXPECT_THAT(waits.get() + other.get(), HasSubstr("others at 'global_step' aggregate"));
 }
 
+// The clients of one graph go on.
+TEST_P(SyncReplicasSuite, AClientOfAnotherOptimizerIsRefused) {
+  const auto a = client(0, 2, 2), b = client(1, 2, 2);
+  Client other(harness_, {2, 2, 1}, "gradient_descent learning_rate=1");
+  a->session().initialize(1);
+  auto first = a->pushLater(0);
+  EXPECT_EQ(b->pushAs(1), (Client::Result{1, 1}));
+  first.get();
+  EXPECT_THAT(errorText([&] { other.pushAs(1); }),
+              AllOf(HasSubstr("rank 1 trains by gradient_descent"),
+                    HasSubstr("give all clients the same graph and optimizer")));
+  auto second = a->pushLater(0);
+  EXPECT_EQ(b->pushAs(1), (Client::Result{2, 1}));
+  second.get();
+}
+
 // Each optimizer, three clients that arrive in any order.
 TEST_P(SyncReplicasSuite, TheMeanHasTheBitsOfAParameterServer) {
   constexpr int64_t kElements = 1500;

@@ -30,7 +30,7 @@ NOT_COMPARED = {
     "QueueEnqueueMany", "QueueDequeue", "QueueDequeueMany", "QueueSize", "QueueClose", "ApplyOptimizer",
     "ApplySparseOptimizer", "InitializeVariable", "IsVariableInitialized", "ClipByGlobalNorm",
     "SyncReplicasTicket", "AccumulatorApplyGradient", "SparseAccumulatorApplyGradient", "SyncReplicasArrive",
-    "ApplyAccumulated", "SyncReplicasFinish",
+    "ApplyAccumulated", "SyncReplicasFinish", "SyncReplicasPause", "SyncReplicasResume",
 }
 
 

@@ -16,13 +16,14 @@ typedef struct dtf_cluster dtf_cluster;
 
 /* Makes a cluster without tasks. */
 dtf_code dtf_cluster_new(dtf_cluster** made);
-/* Makes a cluster of the text of a cluster file, with its devices, `keys` and `insecure`. The rest
- * of the text is checked and has no effect. A relative path in it starts at `folder`; NULL: the
- * working directory. DTF_BAD_CONFIG: the text is wrong, with the lines. */
+/* Makes a cluster of the text of a cluster file, with its devices, `keys`, `insecure` and
+ * `sessions_max`. The rest of the text is checked and has no effect. A relative path in it starts
+ * at `folder`; NULL: the working directory. DTF_BAD_CONFIG: the text is wrong, with the lines. */
 dtf_code dtf_cluster_parse(const char* text, const char* folder, dtf_cluster** made);
 void dtf_cluster_free(dtf_cluster* cluster);
 /* Adds the next task of `job`, "ps" or "worker", at `address`, "host:port". "host:auto": the kernel
- * chooses a port, which dtf_server_target() returns; the other tasks don't learn it.
+ * chooses a port, which dtf_server_target() returns. The other tasks don't learn it, so a session
+ * whose graph names such a task has that target among its own, or is refused.
  * DTF_BAD_CONFIG: another job, no address, or an address that another task has. */
 dtf_code dtf_cluster_add(dtf_cluster* cluster, const char* job, const char* address);
 /* Returns the number of tasks of a job; 0 also for an unknown job. */
@@ -50,6 +51,8 @@ typedef struct dtf_server_options {
    * program's own handlers return with dtf_server_free(). 0: signals are the program's. One server
    * of a process. */
   int64_t handle_signals;
+  /* Sessions of clients at once, from 1 to 65536; 0: of the cluster's text, or 512. */
+  int64_t sessions_max;
 } dtf_server_options;
 
 /* Serves task `task_index` of `job_name` from now on, on threads of its own. `options` may be NULL.

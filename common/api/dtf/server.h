@@ -77,6 +77,7 @@ struct ServerOptions {
   int64_t threads = 0;          // that compute; 0: the host's cores, shared by its workers
   int64_t bytes_max = 0;        // of all clients' data; 0: a share of the host's memory
   bool handle_signals = false;  // SIGTERM and SIGINT end join()
+  int64_t sessions_max = 0;     // of clients at once; 0: of the cluster's text, or 512
 };
 
 // Serves clients from construction to destruction, on threads of its own, as `psd --serve` and
@@ -101,6 +102,7 @@ class Server {
     how.threads = options.threads;
     how.bytes_max = options.bytes_max;
     how.handle_signals = options.handle_signals ? 1 : 0;
+    how.sessions_max = options.sessions_max;
     dtf_server* made = nullptr;
     check(dtf_server_start(cluster.get(), job_name.c_str(), task_index, &how, &made));
     handle_.reset(made);

@@ -38,6 +38,18 @@ std::string clusterDifference(const TaskLink& a, const TaskLink& b) {
   return {};
 }
 
+// The kernel chose the port of such a task, and its cluster has no place to learn it from.
+void refuseAutomatic(const TaskLink& reporting, TaskId wanted) {
+  const auto at = reporting.automatic().find(wanted);
+  if (at == reporting.automatic().end()) return;
+  net::throwAsKj(Error(
+      ErrorCode::kBadConfig,
+      fmt::format("the graph names {0}, which has the address {1} in the cluster of {2}, and no "
+                  "other task learns the port that the kernel chose: give {0} a port in the "
+                  "cluster of every program, or give the session the target of {0}, too",
+                  wanted.name(), at->second.str(), reporting.task().name())));
+}
+
 }  // namespace
 
 SessionCalls::SessionCalls(net::Loop& loop, std::vector<RemoteTarget> targets, SessionLimits limits)
@@ -63,6 +75,7 @@ kj::Promise<void> SessionCalls::openWanted(const SessionToken& token, std::set<T
   const std::map<TaskId, cluster::Address>& known = links_.front()->cluster();
   for (const TaskId task : wanted) {
     const auto at = known.find(task);
+    refuseAutomatic(*links_.front(), task);
     if (at == known.end()) continue;  // placing the graph reports missing devices
     links_.push_back(std::make_unique<TaskLink>(loop_, at->second, task, limits_.chunk_bytes));
     opened.add(links_.back()->open(token, limits_.connect_max));

@@ -116,6 +116,7 @@ void TaskLink::takeCluster(capnp::List<schema::ClusterTask>::Reader tasks) {
     throw Error(ErrorCode::kBadData,
                 fmt::format("{} says that its cluster has {} tasks", peer_, tasks.size()));
   cluster_.clear();
+  automatic_.clear();
   for (const auto each : tasks) {
     const auto text = each.getAddress();
     cluster::Address address;
@@ -124,7 +125,8 @@ void TaskLink::takeCluster(capnp::List<schema::ClusterTask>::Reader tasks) {
       throw Error(ErrorCode::kBadData,
                   fmt::format("{} names an address '{}' in its cluster: {}", peer_,
                               printable({text.begin(), text.size()}), wrong));
-    cluster_[decodeTask(each.getTask())] = std::move(address);
+    auto& tasks_of_kind = address.port == 0 ? automatic_ : cluster_;
+    tasks_of_kind[decodeTask(each.getTask())] = std::move(address);
   }
 }
 

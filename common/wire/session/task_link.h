@@ -63,6 +63,8 @@ class TaskLink {
   const std::string& peer() const { return peer_; }  // "worker/1 (localhost:2223)"
   // Returns the addresses of the other tasks in its cluster; empty if the task has reported none.
   const std::map<TaskId, cluster::Address>& cluster() const { return cluster_; }
+  // Likewise those of "host:auto", which nobody can reach by them.
+  const std::map<TaskId, cluster::Address>& automatic() const { return automatic_; }
 
   kj::Promise<void> registerPart(uint64_t plan, std::shared_ptr<const engine::TaskPart> part,
                                  const Processes& processes, Duration deadline);
@@ -110,7 +112,7 @@ class TaskLink {
   TaskId task_;
   Incarnation incarnation_;
   std::vector<graph::DeviceName> devices_;
-  std::map<TaskId, cluster::Address> cluster_;
+  std::map<TaskId, cluster::Address> cluster_, automatic_;
   uint64_t bytes_max_ = 0;  // the limit of the task's memory
   std::shared_ptr<net::RpcConnection> connection_;
   kj::Maybe<schema::GraphSession::Client> session_;

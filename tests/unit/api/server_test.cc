@@ -239,6 +239,24 @@ TEST(ApiServer, ATargetWithoutAddressesHidesNoDifference) {
                     HasSubstr("worker/0 has worker/2 at a:3, worker/1 has it at a:4;")));
 }
 
+TEST(ApiServer, AnAutomaticPortNeedsTheTargetOfItsTask) {
+  const ClusterSpec cluster({{"ps", {"localhost:auto"}}, {"worker", {"localhost:auto"}}});
+  Server ps(cluster, "ps", 0), worker(cluster, "worker", 0);
+  Graph graph;
+  {
+    const auto there = graph.device("/job:ps/task:0");
+    graph.variable("w", {2}, "ones");
+  }
+  EXPECT_THAT(refusal([&] { Session(graph, {worker.target()}); }),
+              AllOf(StartsWith("78: the graph names ps/0, which has the address localhost:auto in "
+                               "the cluster of worker/0"),
+                    HasSubstr("give ps/0 a port in the cluster of every program, or give the "
+                              "session the target of ps/0, too")));
+  Session session(graph, {worker.target(), ps.target()});
+  session.initialize();
+  EXPECT_THAT(session.run({}, {"w"}).at(0).as<float>(), ElementsAre(1, 1));
+}
+
 // The devices of variables of 4, 4, 4 and 400 bytes.
 std::vector<std::string> devicesOf(PsStrategy strategy) {
   const DeviceFunction choose = replicaDeviceSetter(2, "/job:worker/task:1", strategy);

@@ -7,6 +7,8 @@
 
 #include "common/graph/builder.h"
 #include "common/graph/op_def.h"
+#include "common/optimizer/optimizer.h"
+#include "common/optimizer/optimizer_text.h"
 #include "tests/unit/graph/error_text.h"
 
 namespace dtf::engine {
@@ -105,6 +107,54 @@ TEST_F(OptimizerActTest, AJumpOfTheStepGivesTheBitsOfAnUpdateThatStartsThere) {
       const auto fresh = updateOf(optimizer, slots);
       EXPECT_EQ(updated(*act, slots, step), updated(*fresh, slots, step)) << optimizer << step;
     }
+  }
+}
+
+// Large enough for several parts, the last of them shorter.
+TEST_F(OptimizerActTest, SeveralThreadsGiveTheBitsOfOne) {
+  constexpr int64_t kElements = 300'001;
+  runtime::ComputePool pool(3);
+  const std::vector<float> ones(kElements, 1);
+  std::vector<float> gradient(kElements);
+  for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = static_cast<float>(i % 1000) / 500 - 1;
+  for (const std::string optimizer :
+       {"adam", "momentum", "lamb", "adam moving_average.decay=0.9"}) {
+    const auto slots =
+        static_cast<size_t>(optimizer::slotCount(optimizer::decodeOptimizer(optimizer)));
+    std::vector<Output> inputs;
+    for (size_t i = 0; i < slots + 1; ++i) inputs.push_back(b_.variable("", {kElements}));
+    inputs.push_back(b_.constant({kElements}, 1));
+    inputs.push_back(b_.constant({}, 0, DType::kInt64));
+    const graph::Node& node =
+        graph_.node(b_.node("ApplyOptimizer", inputs, {{"optimizer", optimizer}}));
+    // In place, and beside a reader of the old values.
+    const auto after = [&](runtime::ComputePool* threads, bool is_read) {
+      OptimizerAct act(graph_, node, threads);
+      std::vector<std::unique_ptr<Variable>> all;
+      std::vector<Variable*> variables;
+      for (size_t i = 0; i < slots + 1; ++i) {
+        all.push_back(
+            std::make_unique<Variable>("w", graph::TensorSpec{DType::kFloat32, Shape{kElements}},
+                                       ByteBudget::create(1 << 26, "the test")));
+        all.back()->set(std::as_bytes(std::span<const float>(ones)));
+        variables.push_back(all.back().get());
+      }
+      const Variable::Value held = is_read ? all[0]->read() : nullptr;
+      for (const int64_t step : {0, 1}) {
+        const std::vector<Bytes> given = {std::as_bytes(std::span<const float>(gradient)),
+                                          std::as_bytes(std::span<const int64_t>(&step, 1))};
+        act.run(variables, given);
+      }
+      std::vector<std::vector<float>> values;
+      for (const Variable* const each : variables) {
+        const Variable::Value value = each->read();
+        values.emplace_back(value->as<float>().begin(), value->as<float>().end());
+      }
+      return values;
+    };
+    const auto of_one = after(nullptr, false);
+    EXPECT_TRUE(after(&pool, false) == of_one) << optimizer;
+    EXPECT_TRUE(after(&pool, true) == of_one) << optimizer;
   }
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "common/engine/variable.h"
@@ -33,24 +35,27 @@ class ReplicaBarrierTest : public ::testing::Test {
   ReplicaBarrier& barrier() { return counter_.barrier(); }
   int64_t ticket(int64_t rank) { return barrier().newTicket(rank).number; }
   Awaited::Wait arrive(Got& got, int64_t rank, int64_t ticket, std::vector<int64_t> steps,
-                       int64_t aggregate = 2, int64_t total = 3) {
-    return barrier().arrive(
-        counter_, {rank, ticket, steps, aggregate, total}, [&got](FifoQueue::Outcome outcome) {
-          EXPECT_FALSE(got.is_there);
-          got.is_there = true;
-          if (const Error* const error = std::get_if<Error>(&outcome)) {
-            got.error = error->message();
-            return;
-          }
-          const auto& all = std::get<FifoQueue::Elements>(outcome)[0].components;
-          const auto numbers = all[0].as<int64_t>();
-          got.decision.assign(numbers.begin(), numbers.end());
-          got.accepted = all[1].as<int64_t>()[0];
-          got.step = all[2].as<int64_t>()[0];
-        });
+                       int64_t aggregate = 2, int64_t total = 3,
+                       const std::string& variables = "by adam\n'w' float32[3]") {
+    return barrier().arrive(counter_, {rank, ticket, steps, aggregate, total, variables},
+                            [&got](FifoQueue::Outcome outcome) {
+                              EXPECT_FALSE(got.is_there);
+                              got.is_there = true;
+                              if (const Error* const error = std::get_if<Error>(&outcome)) {
+                                got.error = error->message();
+                                return;
+                              }
+                              const auto& all =
+                                  std::get<FifoQueue::Elements>(outcome)[0].components;
+                              const auto numbers = all[0].as<int64_t>();
+                              got.decision.assign(numbers.begin(), numbers.end());
+                              got.accepted = all[1].as<int64_t>()[0];
+                              got.step = all[2].as<int64_t>()[0];
+                            });
   }
 
-  Variable counter_{"global_step", {DType::kInt64, {}}, ByteBudget::create(1 << 20, "ps/0")};
+  const std::shared_ptr<ByteBudget> budget_ = ByteBudget::create(1 << 20, "ps/0");
+  Variable counter_{"global_step", {DType::kInt64, {}}, budget_};
 };
 
 TEST_F(ReplicaBarrierTest, DecidesInTheOrderOfTheRanks) {
@@ -208,6 +213,125 @@ TEST_F(ReplicaBarrierTest, AStepOfOtherNumbersOfReplicasIsNoStepToTake) {
   EXPECT_EQ(first.decision, (std::vector<int64_t>{-1, 0, 0, 0})) << "there is nothing to take";
   EXPECT_EQ(arrive(late, 1, ticket(1), {0}, 3, 2), 0u);
   EXPECT_THAT(late.error, HasSubstr("had 4 gradients, but rank 1 aggregates 3"));
+}
+
+// A step of some variables alone would leave the others behind.
+TEST_F(ReplicaBarrierTest, OtherVariablesAreRefusedByName) {
+  Got one, other, two;
+  arrive(one, 0, ticket(0), {0});
+  const int64_t second = ticket(1);
+  const auto refusedWith = [&](const std::string& variables) {
+    return errorText([&] { arrive(other, 1, second, {0}, 2, 3, variables); });
+  };
+  EXPECT_THAT(refusedWith("by adam\n'w' float32[3]\n'b' float32[]"),
+              HasSubstr("rank 1 trains 'b' float32[], but the others at 'global_step' don't"));
+  EXPECT_THAT(refusedWith("by adam"),
+              HasSubstr("rank 1 doesn't train 'w' float32[3], as the others at 'global_step' do"));
+  EXPECT_THAT(refusedWith("by adam\n'w' float32[4]"), HasSubstr("rank 1 trains 'w' float32[4]"));
+  EXPECT_THAT(refusedWith("by sgd\n'w' float32[3]"), HasSubstr("rank 1 trains by sgd"));
+  EXPECT_FALSE(one.is_there) << "the others go on";
+  arrive(two, 1, second, {0});
+  EXPECT_EQ(one.step, 1);
+  EXPECT_THAT(errorText([&] { arrive(other, 2, ticket(2), {1}, 2, 3, "by sgd"); }),
+              HasSubstr("give all clients the same graph"))
+      << "between two steps, too";
+  set(0);
+  arrive(other, 2, ticket(2), {0}, 2, 3, "by sgd");
+  EXPECT_FALSE(other.is_there) << "a run that begins anew has the variables of its first client";
+  barrier().finish();
+}
+
+TEST_F(ReplicaBarrierTest, ItsMemoryIsOfTheBudget) {
+  const uint64_t before = budget_->taken();
+  Got one, two;
+  const int64_t first = ticket(0), second = ticket(1);
+  const uint64_t of_ranks = budget_->taken();
+  EXPECT_GT(of_ranks, before);
+  arrive(one, 0, first, {0});
+  EXPECT_GT(budget_->taken(), of_ranks);
+  arrive(two, 1, second, {0});
+  const uint64_t decided = budget_->taken();
+  EXPECT_GT(decided, of_ranks) << "the decision";
+  for (int64_t step = 1; step < 9; ++step) {
+    Got a, b;
+    const int64_t of_a = ticket(0), of_b = ticket(1);
+    arrive(a, 0, of_a, {step});
+    arrive(b, 1, of_b, {step});
+    EXPECT_EQ(budget_->taken(), decided);
+  }
+  barrier().reset();
+  EXPECT_EQ(budget_->taken(), before);
+}
+
+TEST_F(ReplicaBarrierTest, WithoutRoomNothingChanges) {
+  Got one, two;
+  const int64_t first = ticket(0), second = ticket(1);
+  arrive(one, 0, first, {0});
+  {
+    const ByteBudget::Share all = budget_->take(budget_->bytesMax() - budget_->taken(), "a test");
+    EXPECT_THAT(errorText([&] { arrive(two, 1, second, {0}); }),
+                HasSubstr("the replicas that meet at 'global_step'"));
+    EXPECT_THAT(errorText([&] { ticket(2); }), HasSubstr("ps/0"));
+  }
+  EXPECT_EQ(globalStep(), 0);
+  arrive(two, 1, second, {0});
+  EXPECT_EQ(two.step, 1);
+}
+
+TEST_F(ReplicaBarrierTest, APauseHoldsTheDecisionUntilItIsResumed) {
+  Got one, two, backup, pause;
+  arrive(one, 0, ticket(0), {0});
+  barrier().pause([&](const FifoQueue::Outcome&) { pause.is_there = true; });
+  arrive(two, 1, ticket(1), {0});
+  arrive(backup, 2, ticket(2), {0});
+  EXPECT_FALSE(one.is_there || two.is_there || backup.is_there || pause.is_there);
+  EXPECT_EQ(globalStep(), 0);
+  EXPECT_THAT(barrier().awaited(), HasSubstr("paused for a checkpoint"));
+  barrier().resume(counter_);
+  EXPECT_TRUE(pause.is_there);
+  EXPECT_EQ(globalStep(), 1);
+  EXPECT_EQ(one.accepted, 1);
+  EXPECT_EQ(two.accepted, 1);
+  EXPECT_EQ(backup.accepted, 0);
+  EXPECT_EQ(backup.decision, one.decision);
+}
+
+TEST_F(ReplicaBarrierTest, ResumingWithoutAPauseDecidesNothing) {
+  Got one, two;
+  arrive(one, 0, ticket(0), {0});
+  barrier().resume(counter_);
+  EXPECT_FALSE(one.is_there);
+  arrive(two, 1, ticket(1), {0});
+  EXPECT_EQ(globalStep(), 1);
+}
+
+// The client that saves is lost: no thread here could count the step.
+TEST_F(ReplicaBarrierTest, ACancelledPauseMakesThoseLateThatItHeld) {
+  Got one, two, three, four;
+  const Awaited::Wait pause = barrier().pause([](const FifoQueue::Outcome&) { FAIL(); });
+  arrive(one, 0, ticket(0), {0});
+  arrive(two, 1, ticket(1), {0});
+  barrier().cancel(pause);
+  EXPECT_EQ(one.accepted, 0);
+  EXPECT_EQ(two.accepted, 0);
+  EXPECT_EQ(one.decision[0], -1) << "nothing is to be taken";
+  EXPECT_EQ(globalStep(), 0);
+  arrive(three, 0, ticket(0), {0});
+  arrive(four, 1, ticket(1), {0});
+  EXPECT_EQ(globalStep(), 1);
+  EXPECT_EQ(three.accepted, 1);
+}
+
+TEST_F(ReplicaBarrierTest, OfTwoPausesTheLastIsCancelled) {
+  Got one, two;
+  const auto none = [](const FifoQueue::Outcome&) { FAIL(); };
+  const Awaited::Wait first = barrier().pause(none), second = barrier().pause(none);
+  arrive(one, 0, ticket(0), {0});
+  arrive(two, 1, ticket(1), {0});
+  barrier().cancel(first);
+  EXPECT_FALSE(one.is_there);
+  barrier().cancel(second);
+  EXPECT_TRUE(one.is_there && two.is_there);
 }
 
 }  // namespace

@@ -65,7 +65,9 @@ TEST_F(ReferenceInterpreter, DefinesEveryOpThatCanBeComputed) {
                                               "SparseAccumulatorApplyGradient",
                                               "SyncReplicasArrive",
                                               "ApplyAccumulated",
-                                              "SyncReplicasFinish"};
+                                              "SyncReplicasFinish",
+                                              "SyncReplicasPause",
+                                              "SyncReplicasResume"};
   for (const std::string_view op : standardOps().names()) {
     EXPECT_NE(testing::isDefined(op), outside.contains(op)) << op;
   }

@@ -166,6 +166,52 @@ TEST_F(GraphSaverTest, ACheckpointOfAJobWillDo) {
   EXPECT_EQ(valuesOf(*session, "w/Momentum"), w);
 }
 
+// The variables have taken the steps of the job, and the job goes on from the steps of the graph.
+TEST_F(GraphSaverTest, ACheckpointOfAJobBeginsSynchronousReplicas) {
+  const auto parameters = [](const std::vector<float>& weights, const std::vector<float>& biases,
+                             const std::vector<float>& slot) {
+    return std::vector<checkpoint::TensorPart>{
+        {"softmax/weights", Shape{784, 10}, 0, weights.size(), weights.data()},
+        {"softmax/weights/Momentum", Shape{784, 10}, 0, weights.size(), weights.data()},
+        {"softmax/biases", Shape{10}, 0, biases.size(), biases.data()},
+        {"softmax/biases/Momentum", Shape{10}, 0, slot.size(), slot.data()}};
+  };
+  const std::vector<float> weights(7840, 0.5F), biases(10, 2), slot(10, 4);
+  checkpoint::CheckpointFolder folder(disk_, kFolder, Incarnation::ofNow());
+  folder.prepare();
+  const std::string attempt = folder.beginAttempt(7);
+  checkpoint::Manifest manifest;
+  manifest.job = "digits";
+  manifest.global_step = 7;
+  manifest.variables = {{"softmax/weights", Shape{784, 10}, {"Momentum"}},
+                        {"softmax/biases", Shape{10}, {"Momentum"}}};
+  manifest.shards = {checkpoint::writeShard(disk_, folder.path() / attempt, 0, 1,
+                                            parameters(weights, biases, slot))};
+  folder.commit(manifest);
+
+  const Output w = b_.variable("softmax/weights", Shape{784, 10}, "zeros");
+  const Output bias = b_.variable("softmax/biases", Shape{10}, "zeros");
+  const Output x = b_.constant(Shape{1, 784}, 0.5);
+  const auto made =
+      optimizer::minimize(graph_, b_.sum(b_.biasAdd(b_.matMul(x, w), bias)),
+                          optimizer::decodeOptimizer("momentum learning_rate=0.5 momentum=0.5"),
+                          {.replicas = optimizer::SyncReplicas{1, 1, 0}});
+  const auto session = open(graph_);
+  EXPECT_EQ(saver_.restore(*session, kFolder), 7u);
+  EXPECT_EQ(countOf(*session, "softmax/weights/sync_step"), 7);
+  EXPECT_EQ(countOf(*session, "softmax/biases/sync_step"), 7);
+  EXPECT_EQ(countOf(*session, graph_.node(made.train.node).name), 8) << "a step";
+  EXPECT_EQ(valuesOf(*session, "softmax/biases/Momentum")[0], 3);
+  EXPECT_EQ(saver_.save(*session, kFolder), std::filesystem::path(kFolder) / "step-8");
+
+  const SavedModel back = loadSavedModel(disk_, kFolder, "", model::softmaxModel());
+  EXPECT_EQ(back.step, 8u);
+  EXPECT_EQ(back.variables.at(1).value.as<float>()[9], 0.5F);
+  const auto again = open(graph_);
+  EXPECT_EQ(saver_.restore(*again, kFolder), 8u);
+  EXPECT_EQ(countOf(*again, "softmax/weights/sync_step"), 8);
+}
+
 TEST_F(GraphSaverTest, WhatTheCheckpointLacksIsListed) {
   minimize("momentum");
   const auto session = open(graph_);

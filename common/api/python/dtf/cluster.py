@@ -14,7 +14,7 @@ from .graph import NodeInfo
 
 class CServerOptions(CSized):
     _fields_ = [("size", c_size_t), ("keys", c_char_p), ("insecure", c_int64), ("devices", c_char_p), ("threads", c_int64),
-                ("bytes_max", c_int64), ("handle_signals", c_int64)]
+                ("bytes_max", c_int64), ("handle_signals", c_int64), ("sessions_max", c_int64)]
 
 
 lib.declare({
@@ -86,15 +86,17 @@ class Server:
     """A task of a cluster in this process: it serves from now on, on threads of the library. A context manager.
 
     `handle_signals`: SIGTERM and Ctrl-C end join(), in place of Python's handlers. `devices`: "cpu:0,cpu:1,gpu:0".
+    `sessions_max`: clients' sessions at once; 0: of the cluster's text, or 512.
     Errors: UnavailableError for an address that is in use; InvalidArgumentError for a task that the cluster lacks.
     """
 
     def __init__(self, cluster: ClusterSpec | Mapping[str, Addresses], job_name: str, task_index: int, *, keys: str = "",
-                 insecure: bool = False, devices: str = "", threads: int = 0, bytes_max: int = 0, handle_signals: bool = False):
+                 insecure: bool = False, devices: str = "", threads: int = 0, bytes_max: int = 0, handle_signals: bool = False,
+                 sessions_max: int = 0):
         spec = cluster if isinstance(cluster, ClusterSpec) else ClusterSpec(cluster)
         options = CServerOptions(keys=text(keys) if keys else None, insecure=int(insecure), devices=text(devices) if devices else None,
                                  threads=whole("threads", threads), bytes_max=whole("bytes_max", bytes_max),
-                                 handle_signals=int(handle_signals))
+                                 handle_signals=int(handle_signals), sessions_max=whole("sessions_max", sessions_max))
         made = ctypes.c_void_p()
         with spec.use() as pointer:
             lib.server_start(pointer, text(job_name), whole("task_index", task_index), ctypes.byref(options), ctypes.byref(made))
