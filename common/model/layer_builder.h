@@ -67,6 +67,8 @@ class LayerBuilder {
 
   // Sets where the file asks for the device of the last variable(), for errors of the placement.
   void setDeviceMark(const yaml::Mark& mark);
+  // Notes that the file asks for the CPU of its worker for an op, for the check of the cluster.
+  void addCpuMark(const yaml::Mark& mark) { model_.cpu_marks.push_back(mark); }
 
   // Adds a variable that isn't trained: the moving average of its statistic in each training step.
   graph::Output movingAverage(std::string_view name, Shape shape, std::string initializer,

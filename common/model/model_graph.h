@@ -58,6 +58,7 @@ struct ModelGraph {
   bool outputs_wanted = false;            // by the model's other metrics
   std::vector<ModelVariable> variables;   // in the order of the layers
   std::vector<AddedLayer> layers;         // likewise; a layer before the layers within it
+  std::vector<yaml::Mark> cpu_marks;      // of ops that the file wants on the CPU of their worker
 };
 
 // Returns the tensors to feed, in the order of a data set's parts: features, labels, the categories

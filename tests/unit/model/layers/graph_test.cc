@@ -111,7 +111,8 @@ TEST(GraphLayer, RefusesWhatAJobDoesOtherwise) {
               HasSubstr("Identity asks for '/job:worker/task:1': in a job each worker computes the "
                         "whole model itself"));
   EXPECT_THAT(failure("Variable: {name: v, shape: [2], initializer: zeros, device: '/cpu:1'}"),
-              HasSubstr("a Variable lives on a device like /job:ps/task:0, got '/device:CPU:1'"));
+              HasSubstr("a Variable lives on a device like /job:ps/task:0 or "
+                        "/job:ps/task:0/cpu:0, got '/device:CPU:1'"));
   EXPECT_THAT(failure("Variable: {name: ../v, shape: [2], initializer: zeros}"),
               HasSubstr("a Variable's name begins with a letter or digit"));
   EXPECT_THAT(failure("Variable: {name: v, shape: [2], initializer: zeros, shared_name: w}"),
@@ -121,6 +122,24 @@ TEST(GraphLayer, RefusesWhatAJobDoesOtherwise) {
               HasSubstr("AssignAdd has a state"));
   EXPECT_THAT(failure("Dropout: {inputs: [input, input], rate: 0.5, layer: 1}"),
               HasSubstr("settings:2"));
+}
+
+// As TensorFlow programs write them: with the CPU, which is the only device there.
+TEST(GraphLayer, OpsAreOnTheCpuOfTheirWorkerAndVariablesOnThatOfTheirPs) {
+  const BuiltLayer built(
+      {ops("ops:\n"
+           "  - Variable: {name: w, shape: [3, 2], initializer: ones, device: "
+           "/job:PS/replica:0/task:1/device:CPU:0}\n"
+           "  - Variable: {name: v, shape: [2], initializer: zeros, device: /cpu:0}\n"
+           "  - MatMul: {name: xw, inputs: [input, w], device: /cpu:0}\n"
+           "  - BiasAdd: {name: y, inputs: [xw, v], device: /job:worker/cpu:0}\n"
+           "output: y\n")},
+      {3});
+  EXPECT_EQ(built.node("graph/w").device, "/job:ps/task:1");
+  EXPECT_EQ(built.node("graph/v").device, "");
+  EXPECT_EQ(built.node("graph/xw").device, "");
+  ASSERT_EQ(built.model.cpu_marks.size(), 2u);
+  EXPECT_EQ(built.model.cpu_marks[0].line, 4);
 }
 
 TEST(GraphLayer, ItsTextIsItsOps) {
