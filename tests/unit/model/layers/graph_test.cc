@@ -113,6 +113,13 @@ TEST(GraphLayer, RefusesWhatAJobDoesOtherwise) {
   EXPECT_THAT(failure("Variable: {name: v, shape: [2], initializer: zeros, device: '/cpu:1'}"),
               HasSubstr("a Variable lives on a device like /job:ps/task:0 or "
                         "/job:ps/task:0/cpu:0, got '/device:CPU:1'"));
+  EXPECT_THAT(failure("minimize: {loss: y}"),
+              HasSubstr("settings:2:5: error: 'minimize' is for graph files: a job has an "
+                        "'optimizer'"));
+  EXPECT_THAT(failure("Reshape: {name: a, inputs: [input], shape: [None, 3]}"),
+              HasSubstr("'None'"));
+  EXPECT_THAT(failure("Const: {name: a, dtype: float32, value: 1, shape: [None, 3]}"),
+              HasSubstr("shapes have no open size: write `batch` for the size of the batch"));
   EXPECT_THAT(failure("Variable: {name: ../v, shape: [2], initializer: zeros}"),
               HasSubstr("a Variable's name begins with a letter or digit"));
   EXPECT_THAT(failure("Variable: {name: v, shape: [2], initializer: zeros, shared_name: w}"),
@@ -124,7 +131,7 @@ TEST(GraphLayer, RefusesWhatAJobDoesOtherwise) {
               HasSubstr("settings:2"));
 }
 
-// As TensorFlow programs write them: with the CPU, which is the only device there.
+// The CPU is the only device there; TensorFlow programs name it.
 TEST(GraphLayer, OpsAreOnTheCpuOfTheirWorkerAndVariablesOnThatOfTheirPs) {
   const BuiltLayer built(
       {ops("ops:\n"
