@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,9 @@ class LayerBuilder {
   std::string_view layerName() const { return layer_->name; }
   // The name of the layer that the current one reads; empty: it reads the model's input.
   std::string_view inputName() const { return input_name_; }
+
+  // Returns the labels if a loss of the model's own ops reads them; else nullopt.
+  std::optional<graph::Output> labels() const;
 
   // Returns the features as fed, unscaled, in the shape of `x`, as row numbers of a table of
   // `rows`.

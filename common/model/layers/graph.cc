@@ -28,11 +28,11 @@ using graph::NodeId;
 using graph::Output;
 using yaml::YamlNode;
 
-constexpr std::string_view kInput = "input";
+constexpr std::string_view kInput = "input", kLabels = "labels";
 constexpr size_t kVariableNameBytesMax = 128;  // without the layer's prefix
 
 constexpr yaml::Key kGraphKeys[] = {
-    yaml::required(yaml::list("ops", "each reads `input` or ops before it")),
+    yaml::required(yaml::list("ops", "each reads `input`, `labels` or ops before it")),
     yaml::required(yaml::text("output", "the tensor that the layer returns")),
     yaml::list("with", "layers before it that the ops read by name"),
     yaml::list("functions", "subgraphs that If and While call, each after the ones that it calls"),
@@ -143,6 +143,10 @@ class GraphLayer final : public Layer {
     for (const std::string& name : with_) {
       inputs.push_back(layers.outputOf(name));
       ops.addInput(name, layers.ops().graph().spec(inputs.back()));
+    }
+    if (const std::optional<Output> labels = layers.labels()) {
+      inputs.push_back(*labels);
+      ops.addInput(kLabels, layers.ops().graph().spec(*labels));
     }
     const yaml::MapReader reader(settings_, kGraphLayerTable, "graph", report);
     ops.read(reader);
