@@ -27,6 +27,7 @@
 #include "launcher/graph_feeds.h"
 #include "launcher/graph_parts.h"
 #include "launcher/graph_timeline.h"
+#include "launcher/graph_training.h"
 #include "launcher/launch_plan.h"
 #include "launcher/output.h"
 
@@ -180,6 +181,11 @@ void printStep(int64_t step, const model::GraphSpec& spec, const std::vector<Ten
   print(text + "\n");
 }
 
+void printRun(const char* event, int64_t step, const std::string& text, bool json) {
+  if (json) return printEvent(event, {{"step", step}, {"text", text}});
+  print(text + "\n");
+}
+
 // All steps, and the timeline of one of them where it is wanted.
 void runSteps(engine::Session& session, const model::GraphSpec& spec, GraphFeeds& feeds,
               GraphTimeline* timeline, bool json) {
@@ -202,7 +208,7 @@ int graph(const cluster::JobSpec& job, const Options& options,
           const net::Credentials& credentials) {
   if (!options.graph) throw Error(ErrorCode::kUsage, "--graph is missing: name a GRAPH.yaml");
   yaml::Report report;
-  const model::GraphSpec spec = model::readGraphFile(*options.graph, report);
+  const model::GraphSpec spec = model::readGraphFile(*options.graph, report, minimizer());
   const graph::Graph placed_graph = placed(spec, job.cluster);
   GraphFeeds feeds(spec, report);
   if (options.dry_run) {
@@ -222,10 +228,30 @@ int graph(const cluster::JobSpec& job, const Options& options,
   if (options.timeline) timeline.emplace(*options.timeline, options.timeline_step, spec.steps);
   const wire::RemoteTasksOptions tasks{
       .targets = namedTargets(job.cluster, addressesOf(job, options)), .credentials = credentials};
-  engine::Session session(spec.graph, std::make_unique<wire::RemoteTasks>(tasks), optionsOf(spec));
-  if (options.fresh) session.reset("");
-  session.initialize(spec.seed);
-  runSteps(session, spec, feeds, timeline ? &*timeline : nullptr, options.json);
+  const auto open = [&](const graph::Graph& of) {
+    return std::make_unique<engine::Session>(of, std::make_unique<wire::RemoteTasks>(tasks),
+                                             optionsOf(spec));
+  };
+  GraphTimeline* const traced = timeline ? &*timeline : nullptr;
+  if (spec.checkpoint) {
+    runSupervised(
+        {.spec = spec,
+         .feeds = feeds,
+         .timeline = traced,
+         .is_fresh = options.fresh,
+         .open = open,
+         .on_step =
+             [&](int64_t step, const std::vector<Tensor>& values) {
+               printStep(step, spec, values, options.json);
+             },
+         .on_event = [&](const char* event, int64_t step,
+                         const std::string& text) { printRun(event, step, text, options.json); }});
+    return 0;
+  }
+  const std::unique_ptr<engine::Session> session = open(spec.graph);
+  if (options.fresh) session->reset("");
+  session->initialize(spec.seed);
+  runSteps(*session, spec, feeds, traced, options.json);
   return 0;
 }
 

@@ -89,23 +89,42 @@ void GraphFeeds::openData(const model::GraphSpec& spec, yaml::Report& report) {
   }
   const auto dataset = data::openDataset(described, spec.seed, false);
   data::LeftOutLog(log::Level::kWarning).add(*dataset);
-  const model::GraphFeed* first = nullptr;
-  int64_t batch = 0;
+  std::map<int64_t, TowerBatch> towers;
   for (size_t i = 0; i < spec.feeds.size(); ++i) {
     const model::GraphFeed& feed = spec.feeds[i];
     if (feed.part.empty()) continue;
     const data::Part& part = feed.part == data::kFeatures ? dataset->features() : dataset->labels();
     const int64_t examples = examplesOf(feed, part);
-    if (first != nullptr && examples != batch)
-      throw yaml::ErrorAt(ErrorCode::kBadConfig, feed.mark,
-                          fmt::format("'{}' takes {} examples in a step, '{}' takes {}",
-                                      feed.tensor, examples, first->tensor, batch));
-    batch = examples;
-    first = &feed;
-    from_data_.emplace_back(i, &part);
+    const auto [tower, is_new] = towers.try_emplace(feed.tower, TowerBatch{&feed, examples});
+    if (!is_new && examples != tower->second.examples)
+      throw yaml::ErrorAt(
+          ErrorCode::kBadConfig, feed.mark,
+          fmt::format("'{}' takes {} examples in a step, '{}' takes {}", feed.tensor, examples,
+                      tower->second.feed->tensor, tower->second.examples));
+    from_data_.push_back({.value = i, .part = &part, .tower = feed.tower});
   }
-  DTF_CHECK(first != nullptr);  // readGraphFile() refuses data that nothing is fed with
-  batches_.emplace(dataset, batch, spec.seed);
+  DTF_CHECK(!towers.empty());  // readGraphFile() refuses data that nothing is fed with
+  batches_.emplace(dataset, divideStep(towers), spec.seed);
+}
+
+// A step reads one batch for all towers, and each takes its own range of it, in their order: two
+// towers read the examples of one with their batches joined.
+int64_t GraphFeeds::divideStep(const std::map<int64_t, TowerBatch>& towers) {
+  int64_t all = 0, next = 0;
+  for (const auto& [tower, batch] : towers) {
+    if (tower != next++)
+      throw yaml::ErrorAt(ErrorCode::kBadConfig, batch.feed->mark,
+                          fmt::format("'{}' takes the batch of tower {}, and no feed that of tower "
+                                      "{}: number the towers from 0",
+                                      batch.feed->tensor, tower, next - 1));
+    for (FromData& each : from_data_)
+      if (each.tower == tower) {
+        each.first = static_cast<size_t>(all);
+        each.count = static_cast<size_t>(batch.examples);
+      }
+    all += batch.examples;
+  }
+  return all;
 }
 
 const std::vector<engine::Feed>& GraphFeeds::of(int64_t step) {
@@ -113,14 +132,15 @@ const std::vector<engine::Feed>& GraphFeeds::of(int64_t step) {
   if (values_.size() < specs_.size()) makeValues();
   if (!batches_) return feeds_;
   const std::span<const uint32_t> examples = batches_->examples(static_cast<uint64_t>(step - 1));
-  for (const auto& [index, part] : from_data_) {
-    std::byte* to = values_[index].data();
-    for (const uint32_t example : examples) {
-      const std::span<const uint8_t> bytes = part->of(example);
+  for (const FromData& each : from_data_) {
+    Tensor& value = values_[each.value];
+    std::byte* to = value.data();
+    for (const uint32_t example : examples.subspan(each.first, each.count)) {
+      const std::span<const uint8_t> bytes = each.part->of(example);
       std::memcpy(to, bytes.data(), bytes.size());
       to += bytes.size();
     }
-    DTF_CHECK(to == values_[index].data() + values_[index].bytes());
+    DTF_CHECK(to == value.data() + value.bytes());
   }
   return feeds_;
 }

@@ -3,10 +3,10 @@
 // What the steps of a graph's file are fed with: numbers of the file, and batches of its data set.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/data/batch_order.h"
@@ -31,17 +31,31 @@ class GraphFeeds {
   GraphFeeds& operator=(const GraphFeeds&) = delete;
 
   // Of step `step`, from 1 on: batch after batch of an order that follows from the file's seed,
-  // anew in each epoch. Valid until the next call.
+  // anew in each epoch; a step has one batch for each tower. Valid until the next call.
   const std::vector<engine::Feed>& of(int64_t step);
 
  private:
+  // The batch of one tower. Value type.
+  struct TowerBatch {
+    const model::GraphFeed* feed = nullptr;  // the first one that takes it
+    int64_t examples = 0;
+  };
+  // A value that is read from the data: examples [first, first + count) of a step's. Value type.
+  struct FromData {
+    size_t value = 0;  // of values_
+    const data::Part* part = nullptr;
+    int64_t tower = 0;
+    size_t first = 0, count = 0;
+  };
+
   void openData(const model::GraphSpec& spec, yaml::Report& report);
+  int64_t divideStep(const std::map<int64_t, TowerBatch>& towers);
   void makeValues();
 
   const std::vector<model::GraphFeed> specs_;
   std::vector<Tensor> values_;
   std::vector<engine::Feed> feeds_;
-  std::vector<std::pair<size_t, const data::Part*>> from_data_;  // which of values_, and of what
+  std::vector<FromData> from_data_;
   std::optional<data::BatchReader> batches_;
 };
 

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -11,75 +9,10 @@
 #include "common/api/guarded.h"
 #include "common/api/handles.h"
 #include "common/base/error.h"
-#include "common/base/mutex.h"
-#include "common/base/thread.h"
 #include "common/train/graph_supervisor.h"
+#include "common/train/signal_watch.h"
 
 namespace {
-
-// A step that waits for others ends at this time after a signal, so that the checkpoint is written
-// before whoever sent it kills the process.
-constexpr auto kStopGrace = std::chrono::seconds(5);
-constexpr auto kSignalPoll = std::chrono::milliseconds(100);
-
-std::atomic<int> signalled{0};
-
-void noteSignal(int number) {
-  signalled = number;
-}
-
-// Catches SIGTERM and SIGINT while it exists, and calls the supervisor, from a thread.
-// Owns: the thread; the handlers before it, which it restores.
-// Borrows: the supervisor. Threads: any. Blocks: never.
-class SignalWatch {
- public:
-  explicit SignalWatch(dtf::train::GraphSupervisor& supervisor) : supervisor_(supervisor) {
-    signalled = 0;
-    struct sigaction action {};
-    action.sa_handler = noteSignal;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGTERM, &action, &before_term_);
-    sigaction(SIGINT, &action, &before_int_);
-    thread_ = dtf::Thread("supervisor", [this] { watch(); });
-  }
-  ~SignalWatch() {
-    {
-      dtf::MutexLock lock(mutex_);
-      ending_ = true;
-    }
-    changed_.notifyAll();
-    thread_.join();
-    sigaction(SIGTERM, &before_term_, nullptr);
-    sigaction(SIGINT, &before_int_, nullptr);
-  }
-  SignalWatch(const SignalWatch&) = delete;
-  SignalWatch& operator=(const SignalWatch&) = delete;
-
- private:
-  void watch() {
-    using std::chrono::steady_clock;
-    steady_clock::time_point abort_at = steady_clock::time_point::max();
-    dtf::MutexLock lock(mutex_);
-    while (!ending_) {
-      if (signalled != 0 && abort_at == steady_clock::time_point::max()) {
-        supervisor_.requestStop();
-        abort_at = steady_clock::now() + kStopGrace;
-      }
-      if (steady_clock::now() >= abort_at &&
-          supervisor_.abortStep("signal " + std::to_string(signalled.load())))
-        return;
-      changed_.waitUntil(mutex_, steady_clock::now() + kSignalPoll);
-    }
-  }
-
-  dtf::train::GraphSupervisor& supervisor_;
-  struct sigaction before_term_ {};
-  struct sigaction before_int_ {};
-  dtf::Mutex mutex_;
-  dtf::CondVar changed_;
-  bool ending_ DTF_GUARDED_BY(mutex_) = false;
-  dtf::Thread thread_;
-};
 
 dtf_supervisor_options read(const dtf_supervisor_options* options) {
   dtf_supervisor_options wanted{};
@@ -142,13 +75,13 @@ struct Opening {
 struct dtf_supervisor {
   explicit dtf_supervisor(const dtf_supervisor_options& given)
       : supervisor(dtf::realFileSystem(), optionsOf(given)) {
-    if (given.handle_signals != 0) signals = std::make_unique<SignalWatch>(supervisor);
+    if (given.handle_signals != 0) signals = std::make_unique<dtf::train::SignalWatch>(supervisor);
   }
 
   dtf::train::GraphSupervisor supervisor;
   Opening opening;
-  std::shared_ptr<dtf_session> session;  // shared with the supervisor
-  std::unique_ptr<SignalWatch> signals;  // null: the program handles them
+  std::shared_ptr<dtf_session> session;              // shared with the supervisor
+  std::unique_ptr<dtf::train::SignalWatch> signals;  // null: the program handles them
 };
 
 using dtf::api::guarded;

@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "common/cluster/read_replication.h"
 #include "common/cluster/schema.h"
+#include "common/graph/device_name.h"
 #include "common/model/metrics.h"
 #include "common/model/read_model.h"
 #include "common/yaml/keys.h"
@@ -27,20 +27,14 @@ namespace {
 
 constexpr size_t kVariableNameBytesMax = 256;
 
-// Returns the task that "/job:ps/task:N" or, where workers host shards, "/job:worker/task:N" names;
-// nullopt for another text.
+// Returns the task that "/job:ps/task:N" or, where workers host shards, "/job:worker/task:N" names,
+// with or without "/cpu:0"; nullopt for another text.
 std::optional<TaskId> hostOf(std::string_view device, const TaskCounts& counts) {
-  constexpr std::string_view kPs = "/job:ps/task:", kWorker = "/job:worker/task:";
-  const bool names_worker = counts.workersHost() && device.starts_with(kWorker);
-  const std::string_view prefix = names_worker ? kWorker : kPs;
-  if (!device.starts_with(prefix)) return std::nullopt;
-  const std::string_view digits = device.substr(prefix.size());
-  uint32_t task = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), task);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  const std::optional<TaskId> named = graph::variableTask(device);
+  if (!named || (named->job == JobKind::kWorker && !counts.workersHost())) return std::nullopt;
   // Without ps, the ps of a number is the worker that hosts the shard of that number.
-  const bool is_ps = !names_worker && counts.hosts.ps > 0;
-  return TaskId{is_ps ? JobKind::kPs : JobKind::kWorker, task};
+  const bool is_ps = named->job == JobKind::kPs && counts.hosts.ps > 0;
+  return TaskId{is_ps ? JobKind::kPs : JobKind::kWorker, named->index};
 }
 
 void readPins(const YamlNode& node, const TaskCounts& counts, PlacementSpec& placement,

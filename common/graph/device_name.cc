@@ -22,6 +22,11 @@ std::string upper(std::string text) {
   return text;
 }
 
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
 bool isName(std::string_view word) {
   if (word.empty() || !std::isalpha(static_cast<unsigned char>(word[0]))) return false;
   for (const char c : word) {
@@ -64,7 +69,7 @@ void setField(DeviceName& name, const std::vector<std::string>& words, std::stri
   } else if (words.size() != 2) {
     refuse(text, "'" + join(words, ":") + "' is not a field");
   } else if (key == "job") {
-    setName(name.job, words[1], text, "the job");
+    setName(name.job, lower(words[1]), text, "the job");
   } else if (key == "replica") {
     setNumber(name.replica, words[1], text, "the replica");
   } else if (key == "task") {
@@ -117,6 +122,20 @@ std::optional<TaskId> DeviceName::taskId() const {
                 "the device '" + str() + "' names the job '" + *job + "': there are ps and worker");
   }
   return TaskId{*kind, *task};
+}
+
+bool canBeFirstCpu(const DeviceName& device) {
+  return device.replica.value_or(0) == 0 && device.type.value_or("CPU") == "CPU" &&
+         device.index.value_or(0) == 0;
+}
+
+std::optional<TaskId> variableTask(std::string_view device) {
+  try {
+    const DeviceName name = DeviceName::parse(device);
+    return canBeFirstCpu(name) ? name.taskId() : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 DeviceName fullDevice(TaskId task, std::string type, uint32_t index) {

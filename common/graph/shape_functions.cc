@@ -21,6 +21,14 @@ std::string specText(const TensorSpec& spec) {
   return std::string(dtypeName(spec.dtype)) + spec.shape.str();
 }
 
+std::string axisRemedy(int64_t axis, int rank) {
+  if (rank == 0) return ": it is a scalar";
+  if (axis < 0 && axis >= -rank)
+    return ": axes count from 0, so write " + std::to_string(axis + rank) + " for " +
+           std::to_string(axis);
+  return ": it has the axes 0 to " + std::to_string(rank - 1);
+}
+
 void wantFloat(const TensorSpec& spec, const char* name) {
   if (spec.dtype != DType::kFloat32) misfit(named(name, spec) + " must be float32");
 }

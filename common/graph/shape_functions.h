@@ -36,6 +36,9 @@ const T& get(const Attributes& attributes, const char* key) {
 // Errors: kBadConfig with both shapes.
 Shape broadcast(const Shape& a, const char* a_name, const Shape& b, const char* b_name);
 
+// Returns the end of a message about an axis that a tensor of this rank doesn't have.
+std::string axisRemedy(int64_t axis, int rank);
+
 TensorSpec floats(Shape shape);
 // Checks a gradient of rows: indices of any shape, and a row for each.
 void wantGradientOfRows(const TensorSpec& gradient, const TensorSpec& indices);

@@ -53,7 +53,8 @@ Specs inferConcat(std::span<const TensorSpec> inputs, const Attributes& attribut
   const int64_t axis = get<int64_t>(attributes, "axis");
   std::vector<int64_t> dims = inputs[0].shape.dims();
   if (axis < 0 || axis >= inputs[0].shape.rank()) {
-    refuseArray("axis " + std::to_string(axis) + " is none of " + specText(inputs[0]));
+    refuseArray("axis " + std::to_string(axis) + " is none of " + specText(inputs[0]) +
+                axisRemedy(axis, inputs[0].shape.rank()));
   }
   dims[static_cast<size_t>(axis)] = 0;
   int64_t total = 0;

@@ -98,7 +98,8 @@ Specs inferCast(std::span<const TensorSpec> inputs, const Attributes& attributes
 }
 
 [[noreturn]] void refuseAxis(int64_t axis, const TensorSpec& x) {
-  throw Error(ErrorCode::kBadConfig, "axis " + std::to_string(axis) + " is none of " + specText(x));
+  throw Error(ErrorCode::kBadConfig, "axis " + std::to_string(axis) + " is none of " + specText(x) +
+                                         axisRemedy(axis, x.shape.rank()));
 }
 
 // Returns for each dimension of x whether it is reduced; no axes means all.

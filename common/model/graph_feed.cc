@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/model/graph_file_schema.h"
 #include "common/yaml/keys.h"
 #include "common/yaml/map_reader.h"
 
@@ -57,7 +58,11 @@ bool isFedAs(DType dtype, double number) {
 
 std::optional<GraphFeed> readGraphFeed(const YamlNode& node, const graph::TensorSpec& spec,
                                        Report& report) {
-  GraphFeed feed{node.key, spec, report.markOf(node.where()), {}, {}};
+  GraphFeed feed{.tensor = node.key,
+                 .spec = spec,
+                 .mark = report.markOf(node.where()),
+                 .part = {},
+                 .numbers = {}};
   const auto refuse = [&](const std::string& why) {
     report.error(node.where(), fmt::format("'{}' is {}: {}", node.key, fedText(spec), why));
     return std::nullopt;
@@ -66,10 +71,18 @@ std::optional<GraphFeed> readGraphFeed(const YamlNode& node, const graph::Tensor
     feed.part = node.text;
     return feed;
   }
+  if (node.find("data") != nullptr || node.find("tower") != nullptr) {
+    const yaml::MapReader reader(node, kGraphFeedTable, node.key, report);
+    const bool has_part = reader.word("data", feed.part);
+    reader.whole("tower", feed.tower);
+    return has_part ? std::optional(std::move(feed)) : std::nullopt;
+  }
   const bool is_word = node.isScalar() &&
                        (node.quoted || node.text.find_first_of("0123456789") == std::string::npos);
   if (is_word || (!node.isScalar() && !node.isSequence()))
-    return refuse("it is fed a number, a list of numbers, or 'features' or 'labels' of 'data'");
+    return refuse(
+        "it is fed a number, a list of numbers, 'features' or 'labels' of 'data', or a "
+        "map such as {data: features, tower: 1}");
   const yaml::Key key = yaml::number(node.key, {-1e38, 1e38, false, false}, "");
   if (!readFedNumbers(node, key, report, feed.numbers)) return std::nullopt;
   if (node.isSequence() && static_cast<int64_t>(feed.numbers.size()) != spec.shape.elements())

@@ -17,8 +17,9 @@ namespace dtf::model {
 struct GraphFeed {
   std::string tensor;  // its name: "op" or "op:1"
   graph::TensorSpec spec;
-  yaml::Mark mark;   // of the value
-  std::string part;  // "features" or "labels": a batch of the file's data in each step; or
+  yaml::Mark mark;    // of the value
+  std::string part;   // "features" or "labels": a batch of the file's data in each step; or
+  int64_t tower = 0;  // whose batch it is: a step has one for each tower
   std::vector<double> numbers;  // the same in each step: one for all elements, or one for each
 };
 

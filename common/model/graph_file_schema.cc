@@ -20,14 +20,38 @@ constexpr Key kFileKeys[] = {
     yaml::boolean("soft_placement",
                   "an op may run on another device of its task if its own is missing"),
 };
+constexpr Key kCheckpointKeys[] = {
+    yaml::number("every_seconds", yaml::kSeconds, "default 600, or none when every_steps is given"),
+    yaml::whole("every_steps", 1, yaml::kCountMax, "global steps"),
+    yaml::whole("keep", 0, 1'000'000, "number of newest checkpoints to keep, 0: all; default 5"),
+};
+constexpr Key kSummariesKeys[] = {
+    yaml::required(yaml::list("scalars", "tensors of one float32, by name")),
+    yaml::number("every_seconds", yaml::kSeconds, "default 120, or none when every_steps is given"),
+    yaml::whole("every_steps", 1, yaml::kCountMax, "global steps"),
+};
+constexpr Key kFeedKeys[] = {
+    yaml::required(yaml::choice("data", "features|labels", "", "")),
+    yaml::whole("tower", 0, kTowersMax - 1, "each has a batch of its own in each step; default 0"),
+};
+constexpr Key kMinimizeKeys[] = {
+    yaml::required(yaml::text("loss", "a scalar")),
+    yaml::textOrMap("optimizer", "as train.optimizer of a job; default gradient_descent"),
+    yaml::list("variables", "to train; default: all that the loss depends on"),
+    yaml::text("name", "of the op that runs a step, the target; default train"),
+    yaml::text("global_step", "the counter of its steps; default global_step"),
+};
 constexpr Key kRunKeys[] = {
     yaml::list("targets", "ops that run in each step"),
     yaml::list("fetches", "tensors to print"),
-    yaml::map("feeds", "values by tensor: numbers, or features or labels of `data`"),
+    yaml::map("feeds", "values by tensor: numbers, or features or labels of `data`, or a map"),
     yaml::map("data", "examples, like train.data.train of a job; each step has a batch"),
-    yaml::whole("steps", 1, yaml::kCountMax, "default 1"),
+    yaml::whole("steps", 1, yaml::kCountMax, "default 1; with checkpoint: global steps"),
     yaml::whole("seed", 0, yaml::kSeedMax,
                 "seed of the initial values and of the order of the data; default 1"),
+    yaml::text("log_dir", "folder of the checkpoints and event files, relative to this file"),
+    yaml::map("checkpoint", "save, and go on from the newest one; default: neither"),
+    yaml::map("summaries", "for TensorBoard; default: none"),
 };
 constexpr Key kScopeKeys[] = {
     yaml::text("name", "in front of the names within"),
@@ -66,12 +90,17 @@ const yaml::Table kGraphFileTable{"graph", kFileKeys};
 const yaml::Table kGraphRunTable{"graph.run", kRunKeys};
 const yaml::Table kGraphScopeTable{"graph.ops.N.scope", kScopeKeys};
 const yaml::Table kGraphGradientTable{"graph.ops.N.gradients", kGradientKeys};
+const yaml::Table kGraphMinimizeTable{"graph.ops.N.minimize", kMinimizeKeys};
+const yaml::Table kGraphCheckpointTable{"graph.run.checkpoint", kCheckpointKeys};
+const yaml::Table kGraphSummariesTable{"graph.run.summaries", kSummariesKeys};
+const yaml::Table kGraphFeedTable{"graph.run.feeds.TENSOR", kFeedKeys};
 const yaml::Table kGraphFunctionTable{"graph.functions.N", kFunctionKeys};
 const yaml::Table kGraphParameterTable{"graph.functions.N.parameters.M", kParameterKeys};
 
 const yaml::Table& graphOpTable() {
   static const std::vector<Key> keys = [] {
-    std::vector<Key> all = {yaml::map("scope", ""), yaml::map("gradients", "")};
+    std::vector<Key> all = {yaml::map("scope", ""), yaml::map("gradients", ""),
+                            yaml::map("minimize", "")};
     for (const std::string_view op : graph::standardOps().names())
       if (isForPeople(op)) all.push_back(yaml::map(op, ""));
     return all;

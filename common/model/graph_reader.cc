@@ -54,6 +54,13 @@ auto resolve(const MapReader& reader, std::string_view key, const Find& find) {
   return all ? std::optional(std::move(found)) : std::nullopt;
 }
 
+// Whether it is one of the words for a size that isn't known yet.
+bool isOpenSize(const YamlNode& node) {
+  constexpr std::string_view kWords[] = {"-1", "None", "none", "null", "~", "?"};
+  return node.isNull() || (node.isScalar() && std::find(std::begin(kWords), std::end(kWords),
+                                                        node.text) != std::end(kWords));
+}
+
 // Replaces a size of -1 by its value. Returns why the sizes can't be a tensor's; empty if they can.
 std::string faultOf(std::vector<int64_t>& dims, const Shape* reshaped) {
   int64_t elements = 1;  // of the other sizes
@@ -166,6 +173,8 @@ void GraphReader::readOps(const MapReader& reader, int depth) {
       readScope(settings, depth);
     } else if (op->key->name == "gradients") {
       readGradients(settings);
+    } else if (op->key->name == "minimize") {
+      readMinimize(settings);
     } else {
       readOp(std::string(op->key->name), settings);
     }
@@ -273,6 +282,22 @@ bool GraphReader::readAttribute(const AttributeDef& attribute, const MapReader& 
   DTF_CHECK_MSG(false, attribute.name);
 }
 
+// TensorFlow's habits: an open size of a placeholder, the last axis as -1.
+void GraphReader::reportOpenSize(const Key& key, const YamlNode& node) {
+  std::string instead = "axes count from 0: name the last one by its number";
+  if (key.name != "axes" && batch_)
+    instead = fmt::format(
+        "shapes have no open size: write `{}` for the size of the batch, a number "
+        "for any other",
+        kBatchWord);
+  else if (key.name != "axes")
+    instead =
+        "shapes have no open size: write the number itself, such as the examples of a step's batch";
+  report_.error(node.where(),
+                fmt::format("'{}' can't have {}; {}", key.name,
+                            node.isNull() ? "null" : yaml::inQuotes(node.text), instead));
+}
+
 // `reshaped`: the input's shape if the op is a Reshape. Then one size may be -1, as in TensorFlow.
 std::optional<Shape> GraphReader::readShape(const MapReader& reader, const Key& key,
                                             const Shape* reshaped) {
@@ -282,6 +307,10 @@ std::optional<Shape> GraphReader::readShape(const MapReader& reader, const Key& 
   if (reshaped != nullptr) bounds.whole_min = -1;
   std::vector<int64_t> dims;
   for (const YamlNode& node : reader.list(key.name)) {
+    if (reshaped == nullptr && isOpenSize(node)) {
+      reportOpenSize(key, node);
+      return std::nullopt;
+    }
     const bool is_batch = batch_ && node.isScalar() && node.text == kBatchWord;
     const auto dim = is_batch ? batch_ : yaml::readWhole(node, bounds, report_);
     if (!dim) return std::nullopt;

@@ -4,11 +4,13 @@
 // (layers/graph.cc). common/api/USING.md describes the format.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/graph/builder.h"
@@ -22,6 +24,27 @@
 #include "common/yaml/yaml_tree.h"
 
 namespace dtf::model {
+
+// A `minimize` of a file. Value type; borrows the file's node.
+struct MinimizeRequest {
+  graph::Output loss;
+  std::vector<graph::Output> variables{};     // empty: all that the loss depends on
+  std::string prefix{};                       // of the scope
+  std::string global_step{};                  // the name of the counter; empty: the default one
+  const yaml::YamlNode* optimizer = nullptr;  // null: the default one
+};
+
+// The nodes that it adds. Value type.
+struct MinimizeNodes {
+  graph::Output train;                  // runs one step; int64: the global step after it
+  std::optional<graph::Output> norm{};  // of the gradients, before they are clipped
+};
+
+// Adds the training of variables to a graph; the libraries above this one have the optimizers.
+// Returns nullopt after a reported mistake.
+// Errors: kBadConfig for a mistake that has no place of its own.
+using Minimize = std::function<std::optional<MinimizeNodes>(
+    graph::Graph& graph, const MinimizeRequest& request, yaml::Report& report)>;
 
 // Owns: the graph, until it is taken, and the place of each node in the file.
 // Borrows: the report.
@@ -38,6 +61,9 @@ class GraphReader {
 
   // Sets a map of ops to devices, which override the ops' own. Call it before read().
   void setPins(const yaml::YamlNode& pins);
+  // Makes the ops `minimize` possible, which a model and a function can't have. Call it before
+  // read().
+  void setMinimize(Minimize minimize) { minimize_ = std::move(minimize); }
   // Reads the keys `functions` and `ops`.
   void read(const yaml::MapReader& reader);
 
@@ -76,8 +102,11 @@ class GraphReader {
              std::vector<graph::Output> inputs, graph::Attributes attributes,
              std::vector<graph::NodeId> after);
   void readGradients(const yaml::YamlNode& node);
+  void readMinimize(const yaml::YamlNode& node);
+  std::optional<MinimizeRequest> readRequest(const yaml::MapReader& reader);
   std::optional<Shape> readShape(const yaml::MapReader& reader, const yaml::Key& key,
                                  const Shape* reshaped);
+  void reportOpenSize(const yaml::Key& key, const yaml::YamlNode& node);
   graph::FunctionRef findFunction(const yaml::YamlNode& node);
 
   template <class Find>
@@ -92,6 +121,7 @@ class GraphReader {
   const std::shared_ptr<Functions> functions_;  // of the file, read so far
   graph::Graph graph_;
   graph::Builder builder_;
+  Minimize minimize_;  // empty: none here
   Marks marks_;
   std::vector<yaml::YamlNode> pins_;  // op: device
   size_t ops_ = 0;                    // of the file, read so far

@@ -68,6 +68,11 @@ graph::Output LayerBuilder::buildAt(const LayerSpec& layer, graph::Output x) {
   }
 }
 
+std::optional<graph::Output> LayerBuilder::labels() const {
+  if (spec_.loss.kind != Loss::kTensor) return std::nullopt;
+  return model_.labels;
+}
+
 graph::Output LayerBuilder::outputOf(const std::string& name) const {
   std::vector<std::string_view> seen;
   for (auto names = names_.rbegin(); names != names_.rend(); ++names) {

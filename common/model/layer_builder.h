@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,9 @@ class LayerBuilder {
   // The name of the layer that the current one reads; empty: it reads the model's input.
   std::string_view inputName() const { return input_name_; }
 
+  // Returns the labels if a loss of the model's own ops reads them; else nullopt.
+  std::optional<graph::Output> labels() const;
+
   // Returns the features as fed, unscaled, in the shape of `x`, as row numbers of a table of
   // `rows`.
   // Errors: fail() when another layer than flatten or reshape made `x`, when the features are
@@ -67,6 +71,8 @@ class LayerBuilder {
 
   // Sets where the file asks for the device of the last variable(), for errors of the placement.
   void setDeviceMark(const yaml::Mark& mark);
+  // Notes that the file asks for the CPU of its worker for an op, for the check of the cluster.
+  void addCpuMark(const yaml::Mark& mark) { model_.cpu_marks.push_back(mark); }
 
   // Adds a variable that isn't trained: the moving average of its statistic in each training step.
   graph::Output movingAverage(std::string_view name, Shape shape, std::string initializer,

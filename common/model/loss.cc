@@ -28,6 +28,11 @@ constexpr yaml::Key kSoftmaxKeys[] = {kSmoothing, kClassWeights};
 constexpr yaml::Key kSigmoidKeys[] = {kSmoothing, kPositiveWeight};
 constexpr yaml::Key kHingeKeys[] = {kPositiveWeight};
 constexpr yaml::Key kPlainKeys[] = {kClassWeights};
+constexpr yaml::Key kTensorKeys[] = {
+    yaml::required(yaml::text("name", "a float32 scalar of a `graph`, the mean of its batch")),
+    yaml::whole("targets", 1, kClassesMax,
+                "targets of each example, if the data have targets; default 1"),
+};
 constexpr yaml::Key kHuberKeys[] = {
     kClassWeights,
     yaml::number("delta", {1e-6, 1e6, false, false}, "where the square becomes a line; default 1"),
@@ -36,6 +41,7 @@ constinit const yaml::Table kSoftmaxTable{"train.model.loss.sparse_categorical_c
                                           kSoftmaxKeys};
 constinit const yaml::Table kSigmoidTable{"train.model.loss.binary_crossentropy", kSigmoidKeys};
 constinit const yaml::Table kHingeTable{"train.model.loss.hinge", kHingeKeys};
+constinit const yaml::Table kTensorTable{"train.model.loss.tensor", kTensorKeys};
 constinit const yaml::Table kHuberTable{"train.model.loss.huber", kHuberKeys};
 constinit const yaml::Table kPlainTable{"train.model.loss.mean_squared_error, .mean_absolute_error",
                                         kPlainKeys};
@@ -50,9 +56,11 @@ constexpr yaml::Key kLossKeys[] = {
     yaml::map("mean_absolute_error", "the mean of |output - target| (of classes: one hot)"),
     yaml::map("huber", "the square of small differences, the size of large ones"),
     yaml::map("hinge", "a linear support vector machine for each class; one unit: two classes"),
+    yaml::map("tensor", "a scalar that the ops of a `graph` compute; they can read `labels`"),
 };
 constexpr const yaml::Table* kSettings[] = {&kSoftmaxTable, &kPlainTable, &kSigmoidTable,
-                                            &kPlainTable,   &kHuberTable, &kHingeTable};
+                                            &kPlainTable,   &kHuberTable, &kHingeTable,
+                                            &kTensorTable};
 static_assert(std::size(kSettings) == std::size(kLossKeys));
 constinit const yaml::Table kLossTable{"train.model.loss", kLossKeys};
 
@@ -82,6 +90,7 @@ std::string LossSpec::text() const {
   if (!class_weights.empty()) text += " class_weights=" + numbersText(class_weights);
   if (positive_weight != 1) text += fmt::format(" positive_weight={}", positive_weight);
   if (kind == Loss::kHuber) text += fmt::format(" delta={}", delta);
+  if (kind == Loss::kTensor) text += " name=" + tensor;
   return text;
 }
 
@@ -114,11 +123,16 @@ LossSpec readLoss(const yaml::YamlNode& node, yaml::Report& report) {
   if (table.find(kClassWeight.name) != nullptr) loss.class_weights = readClassWeights(settings);
   if (sigmoid || &table == &kHingeTable) settings.number("positive_weight", loss.positive_weight);
   if (&table == &kHuberTable) settings.number("delta", loss.delta);
+  if (&table == &kTensorTable) {
+    settings.text("name", loss.tensor);
+    settings.whole("targets", loss.targets);
+  }
   return loss;
 }
 
 std::vector<const yaml::Table*> lossTables() {
-  return {&kLossTable, &kSoftmaxTable, &kPlainTable, &kSigmoidTable, &kHuberTable, &kHingeTable};
+  return {&kLossTable,  &kSoftmaxTable, &kPlainTable, &kSigmoidTable,
+          &kHuberTable, &kHingeTable,   &kTensorTable};
 }
 
 namespace {
@@ -148,6 +162,8 @@ graph::Output plainTerms(graph::Builder& ops, const LossSpec& loss, graph::Outpu
       const graph::Output signs = ops.add(ops.scale(targets, 2), ops.constant(shape, -1));
       return ops.relu(ops.sub(ops.constant(shape, 1), ops.mul(signs, output)));
     }
+    case Loss::kTensor:
+      break;  // the model's own ops have it
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(loss.kind)));
 }

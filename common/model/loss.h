@@ -29,6 +29,7 @@ std::vector<const yaml::Table*> lossTables();
 //   mean_squared_error, mean_absolute_error  (output - t)^2, |output - t|, likewise
 //   huber             d^2 / 2 up to |d| = delta, a line beyond, with d = output - t (Huber, 1964)
 //   hinge             max(0, 1 - (2t - 1) * output): one linear SVM for each class
+// `tensor` has no terms (DTF_CHECK): ops of the model compute that loss.
 // Each term is multiplied by the weight of its class, or by 1 + (positive_weight - 1) * t. The mean
 // divides by the number of terms, not by the weights, like Keras' class_weight: so the workers'
 // losses average to the loss of all examples. An evaluation's loss is weighted likewise, to compare

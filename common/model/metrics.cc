@@ -106,7 +106,7 @@ std::optional<std::string> metricFault(const MetricSpec& metric, const ModelSpec
     case MetricKind::kMse:
     case MetricKind::kRmse:
     case MetricKind::kR2:
-      if (!to_targets)
+      if (!to_targets && model.loss.kind != Loss::kTensor)
         return fmt::format(
             "metric {} compares outputs with targets, and the loss {} makes logits of "
             "them: it goes with mean_squared_error, mean_absolute_error and huber",

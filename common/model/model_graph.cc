@@ -83,6 +83,11 @@ void checkLoss(const ModelSpec& model, int64_t units, const LayerSpec* last) {
            "targets: choose binary_crossentropy (each unit by itself), mean_squared_error, "
            "mean_absolute_error, huber or hinge");
   const auto weights = static_cast<int64_t>(model.loss.class_weights.size());
+  if (model.loss.kind == Loss::kTensor && model.hasTargets() && units != model.loss.targets)
+    failAt(model.loss_mark,
+           fmt::format("the labels have {} targets, and layer '{}' has {} units, one for each: set "
+                       "'targets' of the loss",
+                       model.loss.targets, last->name, units));
   if (weights > 0 && model.hasTargets())
     failAt(model.mark,
            "'class_weights' weigh the examples of each class, and the data have targets: "
@@ -129,6 +134,41 @@ void addCategories(const ModelSpec& model, int64_t batch_size, Builder& ops, Mod
             : ops.placeholder(input.name, DType::kInt32, Shape{batch_size, input.count}));
 }
 
+// Returns the float32 scalar that the file calls `name`: the whole name of a tensor, or its name in
+// one of the model's `graph` layers.
+Output scalarOf(const ModelSpec& model, const graph::Graph& graph, const std::string& name,
+                const yaml::Mark& mark) {
+  const auto isThere = [&](const std::string& tensor) {
+    return graph.find(tensor) != nullptr || graph.find(tensor.substr(0, tensor.rfind(':')));
+  };
+  std::vector<std::string> found;
+  if (isThere(name)) found.push_back(name);
+  for (const LayerSpec& layer : model.layers)
+    if (layer.type == "graph" && isThere(layer.name + "/" + name))
+      found.push_back(layer.name + "/" + name);
+  if (found.size() > 1)
+    failAt(mark, fmt::format("there is more than one {}: write '{}' or '{}'", yaml::inQuotes(name),
+                             found[0], found[1]));
+  try {
+    const Output output = graph::findTensor(graph, found.empty() ? name : found[0]);
+    const graph::TensorSpec& spec = graph.spec(output);
+    if (spec.dtype == DType::kFloat32 && spec.shape.rank() == 0) return output;
+    failAt(mark, fmt::format("{} is {}{}, and must be a float32 scalar: name its Mean, or Cast it "
+                             "first",
+                             yaml::inQuotes(name), dtypeName(spec.dtype), spec.shape.str()));
+  } catch (const yaml::ErrorAt&) {
+    throw;
+  } catch (const Error& error) {
+    failAt(mark, error.message() + "; the ops of a model's 'graph' have scalars");
+  }
+}
+
+// An Identity, so that each forward node comes before the loss.
+Output ownLoss(const ModelSpec& model, Builder& ops) {
+  const Output loss = scalarOf(model, ops.graph(), model.loss.tensor, model.loss_mark);
+  return {ops.node("Identity", {loss})};
+}
+
 using Use = LayerBuilder::Use;
 
 ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, Use use,
@@ -140,8 +180,12 @@ ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, Use use,
   Builder& ops = layers.ops();
   result.features =
       ops.placeholder("features", model.input_dtype, withBatch(model.input_shape, batch_size));
+  const bool has_own_loss = model.loss.kind == Loss::kTensor;
   if (!model.hasTargets())
     result.labels = ops.placeholder("labels", model.labels_dtype, Shape{batch_size});
+  else if (has_own_loss)
+    result.labels =
+        ops.placeholder("labels", DType::kFloat32, Shape{batch_size, model.loss.targets});
   addCategories(model, batch_size, ops, result);
   const bool draws = std::any_of(model.layers.begin(), model.layers.end(), [](const auto& layer) {
     return layer.layer->drawsRandomNumbers();
@@ -155,10 +199,13 @@ ModelGraph buildGraph(const ModelSpec& model, int64_t batch_size, Use use,
   checkOutput(model, layers, result);
   if (training) checkLogits(model, ops.graph().node(x.node).op);
   checkLoss(model, layers.shape(x).dim(1), layers.lastWithVariables());
-  if (model.hasTargets())
+  if (model.hasTargets() && !has_own_loss)
     result.labels = ops.placeholder("labels", DType::kFloat32, layers.shape(x));
+  for (const ModelSpec::Scalar& scalar : model.scalars)
+    result.scalars.push_back(scalarOf(model, ops.graph(), scalar.tensor, scalar.mark));
   const Builder::Scope scope = ops.nameScope("loss");
-  result.loss = ops.mean(lossTerms(ops, model.loss, x, result.labels));
+  result.loss =
+      has_own_loss ? ownLoss(model, ops) : ops.mean(lossTerms(ops, model.loss, x, result.labels));
   result.data_loss = result.loss;
   for (const Output& penalty : layers.penalties()) result.loss = ops.add(result.loss, penalty);
   result.outputs_wanted = !model.metrics.empty();

@@ -55,9 +55,11 @@ struct ModelGraph {
   graph::Output data_loss;  // scalar: without the layers' penalties
   graph::Output loss;       // scalar: the mean of loss.h's terms, and the layers' penalties
   std::optional<graph::Output> accuracy;  // scalar, where the model asks for it
+  std::vector<graph::Output> scalars{};   // in the order of ModelSpec::scalars
   bool outputs_wanted = false;            // by the model's other metrics
   std::vector<ModelVariable> variables;   // in the order of the layers
   std::vector<AddedLayer> layers;         // likewise; a layer before the layers within it
+  std::vector<yaml::Mark> cpu_marks;      // of ops that the file wants on the CPU of their worker
 };
 
 // Returns the tensors to feed, in the order of a data set's parts: features, labels, the categories

@@ -29,7 +29,8 @@ enum class Loss : uint8_t {
   kSigmoidCrossEntropy,
   kMae,
   kHuber,
-  kHinge
+  kHinge,
+  kTensor  // a scalar that the model's own ops compute
 };
 
 struct LossSpec {
@@ -40,6 +41,8 @@ struct LossSpec {
   // kHinge.
   std::vector<double> class_weights;
   double positive_weight = 1;  // kSigmoidCrossEntropy, kHinge: the weight of a target of 1
+  std::string tensor{};        // kTensor: its name
+  int64_t targets = 1;         // kTensor: of each example, where the data have targets
   std::string text() const;    // "mean_squared_error", "huber delta=2"
   bool operator==(const LossSpec&) const = default;
 };
@@ -90,9 +93,16 @@ struct ModelSpec {
   LossSpec loss;
   bool accuracy = false;            // metrics: [accuracy]
   std::vector<MetricSpec> metrics;  // the others, in the order of the file, each once
+  // Tensors of `graph` layers to evaluate beside the metrics, with their places.
+  struct Scalar {
+    std::string tensor;
+    yaml::Mark mark;
+  };
+  std::vector<Scalar> scalars{};
   yaml::Mark mark;
-  yaml::Mark shape_mark;  // of input.shape
-  bool wantsEvaluation() const { return accuracy || !metrics.empty(); }
+  yaml::Mark loss_mark{};  // of the loss's value
+  yaml::Mark shape_mark;   // of input.shape
+  bool wantsEvaluation() const { return accuracy || !metrics.empty() || !scalars.empty(); }
   bool hasTargets() const { return labels_dtype == DType::kFloat32; }
 };
 

@@ -40,6 +40,83 @@ void readFeeds(const MapReader& run, GraphReader& ops, GraphSpec& spec, Report& 
     report.error(data->key_place, "nothing is fed features or labels of 'data'");
 }
 
+// Either key is a decision; with `every_steps` alone the default time doesn't count.
+void readInterval(const MapReader& reader, GraphInterval& when) {
+  if (reader.find("every_steps") != nullptr) when.every_seconds = 0;
+  reader.number("every_seconds", when.every_seconds);
+  reader.whole("every_steps", when.every_steps);
+}
+
+// Reports what a checkpoint needs and the file lacks.
+void checkCounted(const YamlNode& node, const GraphReader& ops, Report& report) {
+  if (ops.hasGaps()) return;
+  const graph::Node* const counter = ops.graph().find(kGraphGlobalStep);
+  const bool is_counter = counter != nullptr && counter->op == "Variable" &&
+                          counter->outputs[0].dtype == DType::kInt64 &&
+                          counter->outputs[0].shape.rank() == 0;
+  if (!is_counter)
+    report.error(node.key_place,
+                 fmt::format("checkpoints are named by the steps that the variable '{}' has "
+                             "counted, and {}: add 'minimize', which counts, or a Variable of "
+                             "dtype int64 and shape [] that each step increments",
+                             kGraphGlobalStep,
+                             counter == nullptr ? "there is none" : "it is no int64 scalar"));
+}
+
+std::optional<GraphCheckpoint> readCheckpoint(const MapReader& run, const GraphReader& ops,
+                                              GraphSpec& spec, Report& report) {
+  const YamlNode* const node = run.find("checkpoint");
+  const YamlNode* const log_dir = run.find("log_dir");
+  if (node == nullptr) {
+    if (log_dir != nullptr)
+      report.error(log_dir->key_place,
+                   "'log_dir' is the folder of checkpoints, and the file asks for none: add "
+                   "'checkpoint: {}', or leave it out");
+    return std::nullopt;
+  }
+  GraphCheckpoint checkpoint;
+  const MapReader reader(*node, kGraphCheckpointTable, "checkpoint", report);
+  readInterval(reader, checkpoint.when);
+  reader.whole("keep", checkpoint.keep);
+  checkpoint.mark = report.markOf(node->key_place);
+  std::string folder;
+  if (run.path("log_dir", folder) && !folder.empty())
+    spec.log_dir = (report.folderOf(log_dir->place) / folder).lexically_normal();
+  else if (log_dir == nullptr || folder.empty())
+    report.error(
+        node->key_place,
+        "'log_dir' is missing: name the folder of the checkpoints, such as 'log_dir: log'");
+  checkCounted(*node, ops, report);
+  return checkpoint;
+}
+
+std::optional<GraphSummaries> readSummaries(const MapReader& run, GraphReader& ops,
+                                            Report& report) {
+  const YamlNode* const node = run.find("summaries");
+  if (node == nullptr) return std::nullopt;
+  if (run.find("checkpoint") == nullptr)
+    report.error(node->key_place,
+                 "'summaries' are written by the global steps of 'checkpoint', and into the same "
+                 "folder: add 'checkpoint: {}' and 'log_dir'");
+  GraphSummaries summaries;
+  const MapReader reader(*node, kGraphSummariesTable, "summaries", report);
+  readInterval(reader, summaries.when);
+  for (const YamlNode& scalar : reader.list("scalars")) {
+    const auto name = yaml::readText(scalar, "scalars", report);
+    const std::optional<Output> output =
+        name ? ops.findTensor(*name, scalar.where()) : std::nullopt;
+    if (!output) continue;
+    const graph::TensorSpec& spec = ops.graph().spec(*output);
+    if (spec.dtype != DType::kFloat32 || spec.shape.elements() != 1)
+      report.error(scalar.where(),
+                   fmt::format("'{}' is {}{}, and a scalar is one float32: name its Mean, or Cast "
+                               "it first",
+                               *name, dtypeName(spec.dtype), spec.shape.str()));
+    summaries.scalars.push_back(*name);
+  }
+  return summaries;
+}
+
 void readRun(const YamlNode& node, GraphReader& ops, GraphSpec& spec, Report& report) {
   const MapReader reader(node, kGraphRunTable, "run", report);
   reader.whole("steps", spec.steps);
@@ -58,16 +135,19 @@ void readRun(const YamlNode& node, GraphReader& ops, GraphSpec& spec, Report& re
   spec.fetches = names("fetches", [&](const std::string& name, const yaml::Place& place) {
     return ops.findTensor(name, place).has_value();
   });
+  spec.checkpoint = readCheckpoint(reader, ops, spec, report);
+  spec.summaries = readSummaries(reader, ops, report);
 }
 
 }  // namespace
 
-GraphSpec readGraphFile(const std::filesystem::path& path, Report& report) {
+GraphSpec readGraphFile(const std::filesystem::path& path, Report& report, Minimize minimize) {
   const std::optional<YamlNode> file = yaml::parseYamlFile(path, nullptr, report);
   report.throwIfAny();
   DTF_CHECK(file.has_value());
   const MapReader reader(*file, kGraphFileTable, "", report);
   GraphReader ops(report);
+  if (minimize) ops.setMinimize(std::move(minimize));
   if (const YamlNode* const pins = reader.find("pins")) ops.setPins(*pins);
   ops.read(reader);
   GraphSpec spec{.graph = graph::Graph(graph::standardOps()),

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/base/check.h"
+#include "common/base/text.h"
 #include "common/model/former_names.h"
 #include "common/model/layer.h"
 #include "common/model/layer_table.h"
@@ -37,6 +38,7 @@ constexpr yaml::Key kModelKeys[] = {
      .type = yaml::ValueType::kList,
      .help = "to evaluate; the 5 may be any number, and k is 5",
      .choices = kMetricNames},
+    yaml::list("scalars", "tensors of a `graph` to evaluate: float32 scalars, by name"),
 };
 
 constexpr yaml::Key kInputKeys[] = {
@@ -185,6 +187,26 @@ std::vector<LayerSpec> readLayers(const MapReader& reader, std::string_view key)
   return layers;
 }
 
+// A scalar is reported by its name among the other figures of an evaluation.
+void readScalars(const MapReader& reader, ModelSpec& model) {
+  constexpr std::string_view kTaken[] = {"accuracy", "checkpoint", "examples", "global_step",
+                                         "loss",     "metric",     "step",     "time"};
+  Report& report = reader.report();
+  for (const YamlNode& node : reader.list("scalars")) {
+    const auto name = yaml::readText(node, "scalars", report);
+    if (!name) continue;
+    const bool is_twice = std::ranges::any_of(
+        model.scalars, [&](const ModelSpec::Scalar& other) { return other.tensor == *name; });
+    if (is_twice || isMetricName(*name) || std::ranges::find(kTaken, *name) != std::end(kTaken))
+      report.error(node.where(),
+                   fmt::format("the evaluations have a {} already: write LAYER/{}, or give the op "
+                               "another name",
+                               inQuotes(*name), printable(*name)));
+    else
+      model.scalars.push_back({*name, report.markOf(node.where())});
+  }
+}
+
 ModelSpec readModel(const YamlNode& node, Report& report) {
   const YamlNode whole = withLayers(node, report);
   const MapReader reader(whole, kModelTable, node.key, report);
@@ -196,7 +218,11 @@ ModelSpec readModel(const YamlNode& node, Report& report) {
     model.shape_mark = report.markOf(shape != nullptr ? shape->key_place : input->key_place);
   }
   model.layers = readLayers(reader, "layers");
-  if (const YamlNode* loss = reader.find("loss")) model.loss = readLoss(*loss, report);
+  if (const YamlNode* loss = reader.find("loss")) {
+    model.loss = readLoss(*loss, report);
+    model.loss_mark = report.markOf(loss->where());
+  }
+  readScalars(reader, model);
   for (const YamlNode& metric : reader.list("metrics")) {
     const std::optional<MetricSpec> named =
         metric.isScalar() ? metricNamed(metric.text) : std::nullopt;

@@ -1,6 +1,7 @@
 #include "common/train/batch_judge.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "common/base/check.h"
@@ -37,6 +38,8 @@ BatchJudge::BatchJudge(const model::ModelSpec& model, bool counts_classes)
     : wanted_(model.metrics), scale_(scaleOf(model.loss.kind)) {
   DTF_CHECK(!counts_classes || !model.hasTargets());
   if (counts_classes) confusion_.emplace();
+  for (const model::ModelSpec::Scalar& scalar : model.scalars)
+    scalars_.push_back({.name = scalar.tensor});
 }
 
 void BatchJudge::add(std::span<const float> outputs, int64_t batch, DType dtype,
@@ -63,11 +66,23 @@ void BatchJudge::add(std::span<const float> outputs, int64_t batch, DType dtype,
     confusion_->add(classes_[i], predictedClass(scale_, outputs.subspan(i * units, units)));
 }
 
+void BatchJudge::addScalar(size_t index, double value, int64_t batch) {
+  DTF_CHECK(index < scalars_.size() && batch > 0);
+  scalars_[index].sum += value * static_cast<double>(batch);
+  scalars_[index].examples += batch;
+}
+
 std::vector<MetricValue> BatchJudge::take() {
   std::vector<MetricValue> values;
   for (size_t i = 0; i < metrics_.size(); ++i)
     values.push_back({model::nameOf(wanted_[i]), metrics_[i]->value()});
   metrics_.clear();
+  for (ScalarSum& scalar : scalars_) {
+    if (scalar.examples == 0) continue;
+    const double mean = scalar.sum / static_cast<double>(scalar.examples);
+    values.push_back({scalar.name, std::isfinite(mean) ? std::optional(mean) : std::nullopt});
+    scalar = {.name = scalar.name};
+  }
   return values;
 }
 

@@ -38,8 +38,13 @@ class BatchJudge {
   // the outputs.
   void add(std::span<const float> outputs, int64_t batch, DType dtype, const std::byte* labels);
 
-  // Returns the metrics over all batches since the last call, in the order of the file. Returns an
-  // empty list if there were no batches.
+  // Adds the value of a tensor in one batch: the `index`th of the model's scalars.
+  size_t scalars() const { return scalars_.size(); }
+  void addScalar(size_t index, double value, int64_t batch);
+
+  // Returns the metrics over all batches since the last call, in the order of the file, and then
+  // the means of the scalars, each batch weighted by its examples. Returns an empty list if there
+  // were no batches.
   std::vector<MetricValue> take();
 
   // Returns the counts since the last call; nullopt without `counts_classes`.
@@ -48,6 +53,13 @@ class BatchJudge {
  private:
   const std::vector<model::MetricSpec> wanted_;
   const OutputScale scale_;
+  // The sum over the batches. Value type.
+  struct ScalarSum {
+    std::string name;
+    double sum = 0;
+    int64_t examples = 0;
+  };
+  std::vector<ScalarSum> scalars_;
   std::vector<std::unique_ptr<Metric>> metrics_;
   std::optional<ConfusionMatrix> confusion_;
   std::vector<int64_t> classes_;  // labels of one batch, converted

@@ -22,20 +22,6 @@ bool decidesDevices(const cluster::TaskSpec& task) {
   });
 }
 
-}  // namespace
-
-void checkDevices(const cluster::JobSpec& job, const Host& host, yaml::Report& report) {
-  if (!host.missing) return;
-  for (const cluster::TaskSpec& worker : job.cluster.worker) {
-    if ((host.runs && !host.runs(worker.address)) || decidesDevices(worker)) continue;
-    for (const std::string& device : cluster::devicesOf(worker)) {
-      const std::string missing = host.missing(device);
-      if (!missing.empty())
-        report.error(report.placeOf(worker.mark), missing, ErrorCode::kUnavailable);
-    }
-  }
-}
-
 bool checkVariableDevices(const model::ModelGraph& model, const cluster::ClusterSpec& cluster,
                           yaml::Report& report) {
   const ShardHosts hosts = cluster.shardHosts();
@@ -54,6 +40,44 @@ bool checkVariableDevices(const model::ModelGraph& model, const cluster::Cluster
     all = false;
   }
   return all;
+}
+
+// An op on /cpu:0 is part of the worker's one program, so the whole program must be the CPU's.
+bool checkOpDevices(const model::ModelGraph& model, const cluster::ClusterSpec& cluster,
+                    yaml::Report& report) {
+  if (model.cpu_marks.empty()) return true;
+  for (size_t i = 0; i < cluster.worker.size(); ++i) {
+    for (const std::string& device : cluster::devicesOf(cluster.worker[i])) {
+      if (device.starts_with("cpu:")) continue;
+      report.error(
+          report.placeOf(model.cpu_marks.front()),
+          fmt::format("an op asks for /cpu:0, but worker/{} computes its whole step on {}: "
+                      "leave the op's device out, or give the worker 'devices: [cpu:0]'",
+                      i, device));
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+void checkDevices(const cluster::JobSpec& job, const Host& host, yaml::Report& report) {
+  if (!host.missing) return;
+  for (const cluster::TaskSpec& worker : job.cluster.worker) {
+    if ((host.runs && !host.runs(worker.address)) || decidesDevices(worker)) continue;
+    for (const std::string& device : cluster::devicesOf(worker)) {
+      const std::string missing = host.missing(device);
+      if (!missing.empty())
+        report.error(report.placeOf(worker.mark), missing, ErrorCode::kUnavailable);
+    }
+  }
+}
+
+bool checkModelDevices(const model::ModelGraph& model, const cluster::ClusterSpec& cluster,
+                       yaml::Report& report) {
+  const bool has_variables = checkVariableDevices(model, cluster, report);
+  return checkOpDevices(model, cluster, report) && has_variables;
 }
 
 }  // namespace dtf::train

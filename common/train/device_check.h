@@ -15,9 +15,9 @@ namespace dtf::train {
 void checkDevices(const cluster::JobSpec& job, const Host& host, yaml::Report& report);
 
 // Reports each variable that names a ps beyond those of the cluster, or beyond its workers where
-// these host the shards, at the line of its op, and then returns false. In a job of one process all
-// variables are there, whatever they name.
-bool checkVariableDevices(const model::ModelGraph& model, const cluster::ClusterSpec& cluster,
-                          yaml::Report& report);
+// these host the shards, and an op on /cpu:0 if a worker computes elsewhere, at the line of the op,
+// and then returns false. In a job of one process all variables are there, whatever they name.
+bool checkModelDevices(const model::ModelGraph& model, const cluster::ClusterSpec& cluster,
+                       yaml::Report& report);
 
 }  // namespace dtf::train

@@ -69,6 +69,7 @@ void Evaluator::addBatches(ModelStep& step, int64_t first, int64_t last,
     sums.loss += weight * step.loss();
     // Rounds to a count of examples: the step returns their share as a float32.
     if (sums.accuracy) *sums.accuracy += std::round(weight * step.accuracy());
+    for (size_t i = 0; i < judge_.scalars(); ++i) judge_.addScalar(i, step.scalar(i), batch);
     if (!judge_.asksForNothing())
       judge_.add(step.outputs(), batch, dataset_->labels().spec().dtype, labels);
   }

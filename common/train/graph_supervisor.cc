@@ -92,7 +92,7 @@ void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_loca
   last_.saved_at = last_.summarised_at = clock_.now();
   const int64_t step = globalStep();
   last_.summarised_step = step;
-  if (!options_.is_chief || !options_.summarize_every) return;
+  if (!options_.is_chief || !(options_.summarize_every || options_.has_events)) return;
   events_ = std::make_unique<summary::EventWriter>(file_system_, options_.log_dir);
   events_->addSession(static_cast<uint64_t>(step), summary::SessionStatus::kStart);
 }
@@ -299,11 +299,12 @@ bool GraphSupervisor::isLost(const Error& error) {
 
 std::optional<GraphSupervisor::Values> GraphSupervisor::run(std::span<const engine::Feed> feeds,
                                                             std::span<const std::string> fetches,
-                                                            std::span<const std::string> targets) {
+                                                            std::span<const std::string> targets,
+                                                            engine::RunMetadata* metadata) {
   std::optional<Values> values;
   step_aborted_ = false;
   try {
-    values = session()->run(feeds, fetches, targets);
+    values = session()->run(feeds, fetches, targets, metadata);
   } catch (const Error& error) {
     if (isFinished(error)) return std::nullopt;
     if (!isLost(error)) throw;
@@ -342,13 +343,15 @@ int64_t GraphSupervisor::globalStep() {
 
 void GraphSupervisor::afterStep(std::span<const std::string> fetches, const Values& values) {
   const TimePoint now = clock_.now();
-  if (events_ != nullptr && now - last_.summarised_at >= *options_.summarize_every)
+  if (events_ != nullptr && options_.summarize_every &&
+      now - last_.summarised_at >= *options_.summarize_every)
     summarise(fetches, values);
   if (options_.save_every && now - last_.saved_at >= *options_.save_every) saveOnTime();
 }
 
 // A step that fetches none of the named tensors writes nothing.
 void GraphSupervisor::summarise(std::span<const std::string> fetches, const Values& values) {
+  DTF_CHECK(events_ != nullptr);
   summary::StepSummary written;
   for (size_t i = 0; i < fetches.size(); ++i) {
     const std::string name = withoutIndex(fetches[i]);

@@ -35,10 +35,11 @@ struct GraphSupervisorOptions {
   std::filesystem::path log_dir{};
   uint64_t seed = 0;
   std::optional<Duration> save_every = std::chrono::seconds(600);       // none: only at the end
-  std::optional<Duration> summarize_every = std::chrono::seconds(120);  // none: never
+  std::optional<Duration> summarize_every = std::chrono::seconds(120);  // none: only summarise()
   Duration wait_max = std::chrono::seconds(600);
   Duration poll_every = std::chrono::seconds(1);
   std::vector<std::string> summaries{};  // float32 scalars
+  bool has_events = false;               // an event file also if summarize_every is none
   GraphSaverOptions saver{};
 };
 
@@ -71,9 +72,14 @@ class GraphSupervisor {
   // Returns nullopt if a task was lost, or has no variables: the session is another one then, and
   // the global step may be an earlier one. Also when abortStep() ended the step, and when the
   // chief has ended the run, which requests a stop. After a stop request a loss is an error.
+  // `metadata`: see engine::Session::run().
   std::optional<std::vector<Tensor>> run(std::span<const engine::Feed> feeds,
                                          std::span<const std::string> fetches,
-                                         std::span<const std::string> targets);
+                                         std::span<const std::string> targets,
+                                         engine::RunMetadata* metadata = nullptr);
+  // Writes the summaries among the fetched values of the last step now. The chief's alone, with an
+  // event file.
+  void summarise(std::span<const std::string> fetches, const std::vector<Tensor>& values);
   int64_t globalStep();
   void save();
   void stop();
@@ -146,7 +152,6 @@ class GraphSupervisor {
   void pause(TimePoint until);
   void pauseAfterLosses();
   void afterStep(std::span<const std::string> fetches, const Values& values);
-  void summarise(std::span<const std::string> fetches, const Values& values);
   void saveOnTime();
   std::shared_ptr<engine::Session> session() const;
 

@@ -291,7 +291,7 @@ class JobChecker {
     cluster::PlacementSpec placement = placementOf(train_);
     const cluster::ClusterSpec& cluster = job_.cluster;
     removeUnknownPins(model, placement.pins);
-    if (!checkVariableDevices(model, cluster, report_)) return;
+    if (!checkModelDevices(model, cluster, report_)) return;
     const graph::Placement placed = placeModel(model.graph, placement, cluster, kChief.index);
     kept_ = model::keptTensors(model);
     countModel(placed, model::denseGradientElements(model));

@@ -18,6 +18,7 @@ OutputScale scaleOf(model::Loss loss) {
     case model::Loss::kMse:
     case model::Loss::kMae:
     case model::Loss::kHuber:
+    case model::Loss::kTensor:
       return OutputScale::kTargets;
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(loss)));

@@ -101,6 +101,7 @@ data::TargetRange targetRange(const model::LossSpec& loss) {
     case model::Loss::kMse:
     case model::Loss::kMae:
     case model::Loss::kHuber:
+    case model::Loss::kTensor:
       return data::TargetRange::kAny;
   }
   DTF_CHECK_MSG(false, std::to_string(static_cast<int>(loss.kind)));

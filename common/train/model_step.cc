@@ -24,11 +24,12 @@ Tensor tensorFor(const model::ModelGraph& model, graph::Output output) {
   return Tensor(spec.dtype, spec.shape);
 }
 
-// Returns the results in the order of loss(), accuracy(), outputs().
+// Returns the results in the order of loss(), accuracy(), outputs(), scalar().
 std::vector<graph::Output> resultsOf(const model::ModelGraph& model) {
   std::vector<graph::Output> results = {model.loss};
   if (model.accuracy) results.push_back(*model.accuracy);
   if (model.outputs_wanted) results.push_back(model.logits);
+  results.insert(results.end(), model.scalars.begin(), model.scalars.end());
   return results;
 }
 
@@ -43,6 +44,7 @@ ModelStep::ModelStep(const model::ModelGraph& model, const engine::TaskPart& par
                      const ComputeDevice& on, const runtime::KeptVariables* kept)
     : batch_size_(model.graph.spec(model.features).shape.dim(0)),
       has_accuracy_(model.accuracy && !trains(model)),
+      has_outputs_(model.outputs_wanted && !trains(model)),
       step_(compilePart(part, on, kept)) {
   DTF_CHECK(!model.variables.empty());
   for (const graph::Output input : model::inputsOf(model))

@@ -83,6 +83,10 @@ class ModelStep {
   float accuracy() const { return step_->fetch(1)[0]; }  // needs hasAccuracy()
   // Outputs of the last layer, [batch, units]; only for evaluation of a model with metrics.
   std::span<const float> outputs() const { return step_->fetch(has_accuracy_ ? 2 : 1); }
+  // Scalar `index` of model::ModelGraph::scalars; only for evaluation.
+  float scalar(size_t index) const {
+    return step_->fetch(1 + has_accuracy_ + has_outputs_ + static_cast<int>(index))[0];
+  }
 
  private:
   class Translator;
@@ -99,7 +103,7 @@ class ModelStep {
   };
   std::vector<Input> inputs_;
   Tensor random_key_;  // empty without dropout
-  bool has_accuracy_ = false;
+  bool has_accuracy_ = false, has_outputs_ = false;
   std::unique_ptr<runtime::CompiledStep> step_;
   std::vector<int> value_handles_;
   std::vector<int> gradient_handles_;

@@ -46,6 +46,7 @@ Evaluation TrainingMetrics::measure(const data::Batch& batch, std::span<const fl
     step.run();
     loss += static_cast<double>(examples) * step.loss();
     if (step.hasAccuracy()) accuracy += static_cast<double>(examples) * step.accuracy();
+    for (size_t i = 0; i < judge_.scalars(); ++i) judge_.addScalar(i, step.scalar(i), examples);
     if (judge_.asksForNothing()) continue;
     judge_.add(step.outputs(), examples, labels.dtype(), labels.data() + label_bytes * share.first);
   }
@@ -54,7 +55,7 @@ Evaluation TrainingMetrics::measure(const data::Batch& batch, std::span<const fl
   measured.loss = loss / examples;
   measured.examples = batch.count;
   if (step_.hasAccuracy()) measured.accuracy = accuracy / examples;
-  if (!judge_.asksForNothing()) measured.metrics = judge_.take();
+  measured.metrics = judge_.take();
   return measured;
 }
 

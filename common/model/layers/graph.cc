@@ -28,11 +28,11 @@ using graph::NodeId;
 using graph::Output;
 using yaml::YamlNode;
 
-constexpr std::string_view kInput = "input";
+constexpr std::string_view kInput = "input", kLabels = "labels";
 constexpr size_t kVariableNameBytesMax = 128;  // without the layer's prefix
 
 constexpr yaml::Key kGraphKeys[] = {
-    yaml::required(yaml::list("ops", "each reads `input` or ops before it")),
+    yaml::required(yaml::list("ops", "each reads `input`, `labels` or ops before it")),
     yaml::required(yaml::text("output", "the tensor that the layer returns")),
     yaml::list("with", "layers before it that the ops read by name"),
     yaml::list("functions", "subgraphs that If and While call, each after the ones that it calls"),
@@ -60,12 +60,27 @@ std::string variableFault(const Node& variable) {
   for (const std::string_view key : {"shared_name", "container"})
     if (!variable.attribute<std::string>(key).empty())
       return fmt::format("'{}' is for sessions only: leave it out", key);
+  if (variable.device.empty()) return "";
   const graph::DeviceName device = graph::DeviceName::parse(variable.device);
-  const bool is_ps = device.job == jobName(JobKind::kPs) && !device.type;
-  if (!variable.device.empty() && !is_ps)
-    return fmt::format("a Variable lives on a device like /job:ps/task:0, got {}",
-                       yaml::inQuotes(variable.device));
-  return "";
+  const bool is_ps = device.job ? device.job == jobName(JobKind::kPs) : !device.task;
+  if (is_ps && canBeFirstCpu(device)) return "";
+  return fmt::format(
+      "a Variable lives on a device like /job:ps/task:0 or /job:ps/task:0/cpu:0, got {}",
+      yaml::inQuotes(variable.device));
+}
+
+// An op's device can only be the worker's own processor; train/device_check.h checks that this is
+// where the worker computes.
+bool isOwnCpu(const Node& node) {
+  const graph::DeviceName device = graph::DeviceName::parse(node.device);
+  const bool is_worker = device.job.value_or("worker") == jobName(JobKind::kWorker);
+  return is_worker && !device.task && device.type && canBeFirstCpu(device);
+}
+
+// Returns the device of a Variable without the CPU, which is the only place there.
+std::string psOf(const Node& variable) {
+  const graph::DeviceName device = graph::DeviceName::parse(variable.device);
+  return graph::DeviceName{.job = device.job, .task = device.task}.str();
 }
 
 // Returns why a model can't have the op; empty if it can.
@@ -78,11 +93,11 @@ std::string faultOf(const Node& node) {
            "another 'graph' behind it";
   if (graph::standardOps().find(node.op)->stateful)
     return fmt::format("{} has a state; in a job only the optimizer changes state", node.op);
-  if (!node.device.empty())
+  if (!node.device.empty() && !isOwnCpu(node))
     return fmt::format(
-        "{} asks for {}: in a job each worker computes the whole model itself, and only a Variable "
-        "may "
-        "name a device, its ps; `dtf-launch graph` runs ops where they ask to be",
+        "{} asks for {}: in a job each worker computes the whole model itself, so an op may name "
+        "/cpu:0, its worker's, and a Variable its ps; `dtf-launch graph` runs ops where they ask "
+        "to be",
         node.op, yaml::inQuotes(node.device));
   return "";
 }
@@ -128,6 +143,10 @@ class GraphLayer final : public Layer {
     for (const std::string& name : with_) {
       inputs.push_back(layers.outputOf(name));
       ops.addInput(name, layers.ops().graph().spec(inputs.back()));
+    }
+    if (const std::optional<Output> labels = layers.labels()) {
+      inputs.push_back(*labels);
+      ops.addInput(kLabels, layers.ops().graph().spec(*labels));
     }
     const yaml::MapReader reader(settings_, kGraphLayerTable, "graph", report);
     ops.read(reader);
@@ -181,8 +200,8 @@ class GraphLayer final : public Layer {
     DTF_CHECK(!copied.empty());
     for (const Node& node : ops.graph().nodes()) {
       if (static_cast<size_t>(node.id.value) < inputs.size()) continue;
-      const auto device = layers.ops().deviceScope(node.device);
       if (node.op == "Variable") {
+        const auto device = layers.ops().deviceScope(psOf(node));
         copied.push_back(layers
                              .variable(node.name, node.attribute<Shape>("shape"),
                                        node.attribute<std::string>("initializer"), "initializer")
@@ -190,6 +209,9 @@ class GraphLayer final : public Layer {
         if (!node.device.empty()) layers.setDeviceMark(ops.marks().at(node.name));
         continue;
       }
+      if (const auto mark = ops.marks().find(node.name);
+          mark != ops.marks().end() && !node.device.empty())
+        layers.addCpuMark(mark->second);  // a gradient has the device of its op, and no mark
       std::vector<Output> read;
       for (const Output& from : node.inputs) read.push_back(mapped(from));
       std::vector<NodeId> after;

@@ -66,11 +66,12 @@ TEST(LoadCluster, TakesTheTrainPartInPlaceAndChecksItAgainstTheCluster) {
   files.write("c.yaml", std::string(kCluster) +
                             "train:\n"
                             "  model: {input: {shape: [2]}, layers: [relu], loss: mse}\n"
-                            "  placement: {pins: {w: /job:ps/task:1}}\n"
+                            "  placement: {pins: {w: /job:PS/task:1/cpu:0}}\n"
                             "  replication: {mode: sync, total_num_replicas: 3}\n");
   const std::string report = badConfigOf([] { loadCluster("c.yaml", {}); });
-  EXPECT_NE(report.find("c.yaml:6:25: error: there is no '/job:ps/task:1': the cluster has 1 ps"),
-            std::string::npos)
+  EXPECT_NE(
+      report.find("c.yaml:6:25: error: there is no '/job:PS/task:1/cpu:0': the cluster has 1 ps"),
+      std::string::npos)
       << report;
   EXPECT_NE(report.find(
                 "c.yaml:7:49: error: 'total_num_replicas' must be the number of workers, 2, got 3"),

@@ -34,6 +34,22 @@ TEST(DeviceName, AcceptsShortFormsAnyOrderAndStars) {
   EXPECT_EQ(parsed("/job:*/task:3/device:GPU:*"), "/task:3/device:GPU");
 }
 
+TEST(DeviceName, ReadsAJobInAnyCase) {
+  EXPECT_EQ(parsed("/job:PS/task:1"), "/job:ps/task:1");
+  EXPECT_EQ(parsed("/job:Worker/cpu:0"), "/job:worker/device:CPU:0");
+  EXPECT_EQ(DeviceName::parse("/job:WORKER/task:2").taskId(), (TaskId{JobKind::kWorker, 2}));
+}
+
+TEST(DeviceName, AVariableOfAJobIsOnTheCpuOfATask) {
+  for (const char* text : {"/job:ps/task:1", "/job:PS/task:1",
+                           "/job:ps/replica:0/task:1/device:CPU:0", "/task:1/job:ps/cpu:0"})
+    EXPECT_EQ(variableTask(text), (TaskId{JobKind::kPs, 1})) << text;
+  EXPECT_EQ(variableTask("/job:worker/task:0"), (TaskId{JobKind::kWorker, 0}));
+  for (const char* text : {"", "/job:ps", "/job:ps/task:1/gpu:0", "/job:ps/task:1/cpu:1",
+                           "/job:ps/replica:1/task:1", "/job:moon/task:0", "ps/1"})
+    EXPECT_EQ(variableTask(text), std::nullopt) << text;
+}
+
 TEST(DeviceName, MergesFieldByFieldInnermostFirst) {
   EXPECT_EQ(merged("/job:worker/task:0", "/gpu:1"), "/job:worker/task:0/device:GPU:1");
   EXPECT_EQ(merged("/job:worker/task:0/device:GPU:1", "/job:ps"), "/job:ps/task:0/device:GPU:1");

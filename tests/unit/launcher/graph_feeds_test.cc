@@ -30,8 +30,8 @@ class GraphFeedsTest : public ::testing::Test {
   std::unique_ptr<GraphFeeds> open(const std::string& run, const std::string& x = "[2, 2]") {
     files_.write("graph.yaml", "ops:\n  - Placeholder: {name: x, dtype: float32, shape: " + x +
                                    "}\n  - Placeholder: {name: c, dtype: int32, shape: [2]}\n" +
-                                   "  - Placeholder: {name: n, dtype: int64, shape: [3]}\nrun:\n" +
-                                   run);
+                                   "  - Placeholder: {name: n, dtype: int64, shape: [3]}\n" +
+                                   more_ + "run:\n" + run);
     yaml::Report report;
     spec_.emplace(model::readGraphFile("graph.yaml", report));
     return std::make_unique<GraphFeeds>(*spec_, report);
@@ -42,6 +42,7 @@ class GraphFeedsTest : public ::testing::Test {
 
   const std::string data_ = "  data: {format: csv, files: [table.csv], label_column: class}\n";
   dtf::testing::TemporaryFiles files_;
+  std::string more_;  // ops
   std::optional<model::GraphSpec> spec_;
 };
 
@@ -76,6 +77,28 @@ TEST_F(GraphFeedsTest, BatchesGoThroughTheDataInAnOrderOfTheSeed) {
   EXPECT_NE(order, order_other);
   EXPECT_EQ(std::set<float>(order.begin(), order.begin() + 6).size(), 6u);
   EXPECT_EQ(std::set<float>(order.begin() + 6, order.end()).size(), 6u);
+}
+
+// Two batches of one example are what one batch of two is, one after the other.
+TEST_F(GraphFeedsTest, EachTowerTakesItsPartOfAStepsExamples) {
+  const auto step = [this](const std::string& run, const std::string& x, int64_t at) {
+    const auto feeds = open(run, x);
+    std::vector<float> values;
+    for (const engine::Feed& feed : feeds->of(at))
+      if (feed.value->dtype() == DType::kFloat32)
+        for (const float value : feed.value->as<float>()) values.push_back(value);
+    return values;
+  };
+  const std::string joined = "  feeds: {x: features}\n" + data_;
+  const std::string own =
+      "  feeds: {x: {data: features, tower: 0}, y: {data: features, tower: 1}}\n" + data_;
+  more_ = "  - Placeholder: {name: y, dtype: float32, shape: [1, 2]}\n";
+  for (int64_t at = 1; at <= 6; ++at)
+    EXPECT_EQ(step(own, "[1, 2]", at), step(joined, "[2, 2]", at)) << at;
+  EXPECT_EQ(step(own, "[3, 2]", 1).size(), 8u) << "towers may differ in size";
+  EXPECT_THAT(error("  feeds: {y: {data: features, tower: 2}, x: features}\n" + data_),
+              HasSubstr("'y' takes the batch of tower 2, and no feed that of tower 1: number the "
+                        "towers from 0"));
 }
 
 TEST_F(GraphFeedsTest, WhatIsNoBatchOfTheDataIsRefusedAtItsLine) {

@@ -52,6 +52,19 @@ TEST_F(GraphFeedTest, PartsOfTheData) {
   EXPECT_EQ(spec.data->find("format")->text, "digits");
 }
 
+TEST_F(GraphFeedTest, ATowersOwnBatch) {
+  const GraphSpec spec = read(
+      "  feeds: {x: {data: labels, tower: 1}, n: {data: features}}\n  data: {format: digits}\n");
+  EXPECT_EQ(spec.feeds.at(0).part, "labels");
+  EXPECT_EQ(spec.feeds.at(0).tower, 1);
+  EXPECT_EQ(spec.feeds.at(1).tower, 0);
+  EXPECT_THAT(error("  feeds: {x: {tower: 1}}\n"), HasSubstr("missing key 'data' in 'x'"));
+  EXPECT_THAT(error("  feeds: {x: {data: pixels}}\n"), HasSubstr("'pixels'"));
+  EXPECT_THAT(error("  feeds: {x: {data: labels, tower: -1}}\n"),
+              HasSubstr("'tower' must be from"));
+  EXPECT_THAT(error("  feeds: {x: {data: labels}}\n"), HasSubstr("which 'run' doesn't have"));
+}
+
 TEST_F(GraphFeedTest, MistakesAreToldAtTheirLines) {
   EXPECT_THAT(error("  feeds: {z: 1}\n"),
               AllOf(HasSubstr("graph.yaml:5:11: error:"), HasSubstr("'z'")));

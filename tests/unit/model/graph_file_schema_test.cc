@@ -13,7 +13,8 @@ bool has(std::string_view op) {
 }
 
 TEST(GraphFileSchema, HasTheOpsThatPeopleWrite) {
-  for (const std::string_view op : {"MatMul", "If", "While", "Variable", "scope", "gradients"})
+  for (const std::string_view op :
+       {"MatMul", "If", "While", "Variable", "scope", "gradients", "minimize"})
     EXPECT_TRUE(has(op)) << op;
   for (const std::string_view op : {"_Send", "_Recv", "ApplyGradient", "ApplySparseGradient"})
     EXPECT_FALSE(has(op)) << op;

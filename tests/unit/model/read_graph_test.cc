@@ -194,6 +194,68 @@ ops:
   EXPECT_THAT(told, Not(HasSubstr("nobody"))) << "it may be the op that isn't understood";
 }
 
+TEST_F(ReadGraphTest, TensorFlowsOpenSizesAreToldWhatToWrite) {
+  const std::string told = error(R"(
+ops:
+  - Placeholder: {name: a, dtype: float32, shape: [None, 4]}
+  - Placeholder: {name: b, dtype: float32, shape: [-1, 4]}
+  - Placeholder: {name: c, dtype: float32, shape: [null, 4]}
+  - Const: {name: d, dtype: float32, shape: [2, 2], value: 1}
+  - Sum: {name: e, inputs: [d], axes: [-1]}
+  - ArgMax: {name: f, inputs: [d], axis: -1}
+)");
+  EXPECT_THAT(told, HasSubstr("graph.yaml:3:52: error: 'shape' can't have 'None'; shapes have no "
+                              "open size: write the number itself"));
+  EXPECT_THAT(told, HasSubstr("graph.yaml:4:52: error: 'shape' can't have '-1'"));
+  EXPECT_THAT(told, HasSubstr("graph.yaml:5:"));
+  EXPECT_THAT(told, HasSubstr("graph.yaml:7:40: error: 'axes' can't have '-1'; axes count from 0"));
+  EXPECT_THAT(told, HasSubstr("axis -1 is none of float32[2, 2]: axes count from 0, so write 1"));
+}
+
+// Lines 1 to 5 of a file that counts its steps in a variable of its own.
+constexpr char kCounted[] = R"(ops:
+  - Variable: {name: global_step, dtype: int64, shape: [], initializer: zeros}
+  - Variable: {name: w, shape: [2], initializer: ones}
+  - Mean: {name: loss, inputs: [w]}
+run:
+)";
+
+TEST_F(ReadGraphTest, CheckpointsAndSummaries) {
+  const GraphSpec spec = read(kCounted + std::string(R"(
+  log_dir: logs/run
+  checkpoint: {every_steps: 50, keep: 2}
+  summaries: {scalars: [loss]}
+)"));
+  EXPECT_TRUE(spec.log_dir.string().ends_with("logs/run")) << spec.log_dir;
+  EXPECT_EQ(spec.checkpoint->when.every_steps, 50);
+  EXPECT_EQ(spec.checkpoint->when.every_seconds, 0) << "every_steps is a decision";
+  EXPECT_EQ(spec.checkpoint->keep, 2u);
+  EXPECT_THAT(spec.summaries->scalars, ElementsAre("loss"));
+  EXPECT_EQ(spec.summaries->when.every_seconds, 120);
+  const GraphSpec defaults = read(kCounted + std::string("  log_dir: l\n  checkpoint: {}\n"));
+  EXPECT_EQ(defaults.checkpoint->when.every_seconds, 600);
+  EXPECT_EQ(defaults.checkpoint->keep, 5u);
+  EXPECT_FALSE(defaults.summaries);
+  EXPECT_FALSE(read(kCounted + std::string("  steps: 2\n")).checkpoint);
+}
+
+TEST_F(ReadGraphTest, WhatACheckpointNeedsIsNamed) {
+  const auto run = [&](const std::string& keys) { return error(kCounted + keys); };
+  EXPECT_THAT(run("  checkpoint: {}\n"),
+              HasSubstr("graph.yaml:6:3: error: 'log_dir' is missing: name the folder"));
+  EXPECT_THAT(run("  log_dir: l\n"), HasSubstr("graph.yaml:6:3: error: 'log_dir' is the folder of "
+                                               "checkpoints, and the file asks for none"));
+  EXPECT_THAT(run("  summaries: {scalars: [loss]}\n"), HasSubstr("add 'checkpoint: {}' and"));
+  EXPECT_THAT(run("  log_dir: l\n  checkpoint: {}\n  summaries: {scalars: [w]}\n"),
+              HasSubstr("graph.yaml:8:25: error: 'w' is float32[2], and a scalar is one float32: "
+                        "name its Mean"));
+  EXPECT_THAT(run("  checkpoint: {every: 5}\n"), HasSubstr("unknown key 'every'"));
+  EXPECT_THAT(error("ops:\n  - Variable: {name: w, shape: [2], initializer: ones}\n"
+                    "run:\n  log_dir: l\n  checkpoint: {}\n"),
+              HasSubstr("graph.yaml:5:3: error: checkpoints are named by the steps that the "
+                        "variable 'global_step' has counted, and there is none: add 'minimize'"));
+}
+
 TEST_F(ReadGraphTest, WhatIsNotThereIsNamedWithTheNearest) {
   const std::string told = error(R"(
 ops:

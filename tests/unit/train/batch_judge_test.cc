@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "tests/unit/model/models.h"
@@ -53,6 +54,20 @@ TEST(BatchJudge, BeginsAnewWhenItsValuesAreTaken) {
   EXPECT_TRUE(judge.take().empty());
   judge.add(outputs, 2, DType::kFloat32, bytesOf(far));
   EXPECT_EQ(judge.take().at(0).value, 3);
+}
+
+TEST(BatchJudge, AScalarsMeanWeighsEachBatchByItsExamples) {
+  model::ModelSpec spec = modelWith(model::Loss::kMse, {});
+  spec.scalars = {{.tensor = "hits", .mark = {}}};
+  BatchJudge judge(spec);
+  EXPECT_TRUE(judge.asksForNothing()) << "of outputs";
+  ASSERT_EQ(judge.scalars(), 1u);
+  EXPECT_TRUE(judge.take().empty()) << "no batch";
+  judge.addScalar(0, 2, 3);
+  judge.addScalar(0, 6, 1);
+  EXPECT_EQ(judge.take(), (std::vector<MetricValue>{{"hits", 3}}));
+  judge.addScalar(0, std::nan(""), 1);
+  EXPECT_EQ(judge.take(), (std::vector<MetricValue>{{"hits", std::nullopt}}));
 }
 
 TEST(BatchJudge, AModelWithoutMetricsAsksForNothing) {

@@ -57,8 +57,9 @@ TEST(DeviceCheckTest, LeavesATaskAloneWhoseEnvironmentDecides) {
             std::string::npos);
 }
 
-// Returns the mistakes of a job with variables on ps/0 and ps/1 in a cluster of `ps`.
-std::string variableMistakes(size_t ps) {
+// Returns the mistakes of a job with variables on ps/0 and ps/1 in a cluster of `ps`, and an op on
+// /cpu:0, whose worker has this device.
+std::string variableMistakes(size_t ps, const std::string& device = "cpu:0") {
   testing::TemporaryFiles files;
   files.write(
       "c.yaml",
@@ -70,7 +71,7 @@ std::string variableMistakes(size_t ps) {
       "      ops:\n"
       "        - Variable: {name: v, shape: [2, 1], initializer: zeros, device: /job:ps/task:0}\n"
       "        - Variable: {name: w, shape: [2, 1], initializer: zeros, device: /job:ps/task:1}\n"
-      "        - Add: {name: u, inputs: [v, w]}\n"
+      "        - Add: {name: u, inputs: [v, w], device: /cpu:0}\n"
       "        - MatMul: {name: y, inputs: [input, u]}\n"
       "      output: y\n"
       "    loss: mse\n");
@@ -80,8 +81,9 @@ std::string variableMistakes(size_t ps) {
   const model::ModelGraph model = model::buildTrainingGraph(train.model, 1);
   cluster::ClusterSpec cluster;
   cluster.worker.resize(1);
+  cluster.worker[0].devices = {device};
   cluster.ps.resize(ps);
-  const bool all = checkVariableDevices(model, cluster, report);
+  const bool all = checkModelDevices(model, cluster, report);
   EXPECT_EQ(all, report.empty());
   try {
     report.throwIfAny();
@@ -98,6 +100,16 @@ TEST(DeviceCheckTest, NamesTheLineOfAVariableWhosePsIsNotThere) {
                 "has 1 ps\n"),
             0u);
   EXPECT_EQ(variableMistakes(0), "") << "in one process all ps are it";
+}
+
+TEST(DeviceCheckTest, AnOpOnTheCpuNeedsAWorkerThatComputesThere) {
+  EXPECT_EQ(variableMistakes(2, "cpu:1"), "");
+  EXPECT_EQ(
+      variableMistakes(2, "gpu:0")
+          .find(
+              "c.yaml:9:11: error: an op asks for /cpu:0, but worker/0 computes its whole step on "
+              "gpu:0: leave the op's device out, or give the worker 'devices: [cpu:0]'\n"),
+      0u);
 }
 
 }  // namespace

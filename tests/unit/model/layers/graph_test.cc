@@ -111,7 +111,15 @@ TEST(GraphLayer, RefusesWhatAJobDoesOtherwise) {
               HasSubstr("Identity asks for '/job:worker/task:1': in a job each worker computes the "
                         "whole model itself"));
   EXPECT_THAT(failure("Variable: {name: v, shape: [2], initializer: zeros, device: '/cpu:1'}"),
-              HasSubstr("a Variable lives on a device like /job:ps/task:0, got '/device:CPU:1'"));
+              HasSubstr("a Variable lives on a device like /job:ps/task:0 or "
+                        "/job:ps/task:0/cpu:0, got '/device:CPU:1'"));
+  EXPECT_THAT(failure("minimize: {loss: y}"),
+              HasSubstr("settings:2:5: error: 'minimize' is for graph files: a job has an "
+                        "'optimizer'"));
+  EXPECT_THAT(failure("Reshape: {name: a, inputs: [input], shape: [None, 3]}"),
+              HasSubstr("'None'"));
+  EXPECT_THAT(failure("Const: {name: a, dtype: float32, value: 1, shape: [None, 3]}"),
+              HasSubstr("shapes have no open size: write `batch` for the size of the batch"));
   EXPECT_THAT(failure("Variable: {name: ../v, shape: [2], initializer: zeros}"),
               HasSubstr("a Variable's name begins with a letter or digit"));
   EXPECT_THAT(failure("Variable: {name: v, shape: [2], initializer: zeros, shared_name: w}"),
@@ -121,6 +129,24 @@ TEST(GraphLayer, RefusesWhatAJobDoesOtherwise) {
               HasSubstr("AssignAdd has a state"));
   EXPECT_THAT(failure("Dropout: {inputs: [input, input], rate: 0.5, layer: 1}"),
               HasSubstr("settings:2"));
+}
+
+// The CPU is the only device there; TensorFlow programs name it.
+TEST(GraphLayer, OpsAreOnTheCpuOfTheirWorkerAndVariablesOnThatOfTheirPs) {
+  const BuiltLayer built(
+      {ops("ops:\n"
+           "  - Variable: {name: w, shape: [3, 2], initializer: ones, device: "
+           "/job:PS/replica:0/task:1/device:CPU:0}\n"
+           "  - Variable: {name: v, shape: [2], initializer: zeros, device: /cpu:0}\n"
+           "  - MatMul: {name: xw, inputs: [input, w], device: /cpu:0}\n"
+           "  - BiasAdd: {name: y, inputs: [xw, v], device: /job:worker/cpu:0}\n"
+           "output: y\n")},
+      {3});
+  EXPECT_EQ(built.node("graph/w").device, "/job:ps/task:1");
+  EXPECT_EQ(built.node("graph/v").device, "");
+  EXPECT_EQ(built.node("graph/xw").device, "");
+  ASSERT_EQ(built.model.cpu_marks.size(), 2u);
+  EXPECT_EQ(built.model.cpu_marks[0].line, 4);
 }
 
 TEST(GraphLayer, ItsTextIsItsOps) {
