@@ -6,7 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/base/ids.h"
+#include "common/base/failpoint.h"
 #include "common/engine/variable.h"
 
 namespace dtf::engine {
@@ -22,10 +22,9 @@ Tensor counterTensor(int64_t value) {
 
 // A process never repeats a ticket of a process before it: other tasks may still have its
 // gradients.
-ReplicaBarrier::ReplicaBarrier(std::string name)
+ReplicaBarrier::ReplicaBarrier(std::string name, Incarnation process)
     : name_(std::move(name)),
-      last_ticket_(static_cast<int64_t>(Incarnation::ofNow().ticks() << Incarnation::kTicksShift)) {
-}
+      last_ticket_(static_cast<int64_t>(process.ticks() << Incarnation::kTicksShift)) {}
 
 ReplicaBarrier::~ReplicaBarrier() {
   MutexLock lock(mutex_);
@@ -70,6 +69,7 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
       const bool counts = missing > 0;
       const bool decides =
           std::cmp_greater_equal(arrived_.size() + (counts ? 1 : 0), arrival.replicas_to_aggregate);
+      if (decides) DTF_FAILPOINT("replicas.before_decide");
       if (decides) count(global_step, step);
       replicas_to_aggregate_ = arrival.replicas_to_aggregate;
       total_ = arrival.total_num_replicas;
@@ -87,8 +87,11 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
         waiting.arrival.local_steps = {};
         waiting_.emplace(wait, std::move(waiting));
       }
-      if (decides) decide(step, calls);
-      if (decides) wait = 0;
+      if (decides) {
+        decide(step, calls);
+        wait = 0;
+        DTF_FAILPOINT("replicas.after_decide");
+      }
     }
   }
   make(std::move(calls));

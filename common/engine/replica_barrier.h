@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/ids.h"
 #include "common/base/mutex.h"
 #include "common/engine/awaited.h"
 #include "common/engine/fifo_queue.h"
@@ -48,7 +49,8 @@ class ReplicaBarrier final : public Awaited {
 
   static constexpr size_t kWaitsMax = 1 << 16;
 
-  explicit ReplicaBarrier(std::string name);
+  // `process`: the one that holds it.
+  ReplicaBarrier(std::string name, Incarnation process);
   ~ReplicaBarrier();  // no arrival may wait
   ReplicaBarrier(const ReplicaBarrier&) = delete;
   ReplicaBarrier& operator=(const ReplicaBarrier&) = delete;

@@ -26,7 +26,8 @@ std::map<std::string, int64_t> countersIn(const checkpoint::Manifest& manifest);
 struct GraphSaverOptions {
   std::string job = "graph";  // of the manifest: a job of a file with this name goes on from it
   uint32_t max_to_keep = 5;   // newest checkpoints in a folder; 0: all
-  std::string global_step = "global_step";  // the name of the counter
+  std::string global_step = "global_step";   // the name of the counter
+  std::optional<Incarnation> incarnation{};  // of this process, in names of files; none: of now
 };
 
 // Owns: nothing on the disk. Borrows: `file_system`.

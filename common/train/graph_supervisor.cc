@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
-#include "common/graph/op_def.h"
 
 namespace dtf::train {
 namespace {
@@ -16,30 +16,10 @@ using engine::Session;
 
 // Losses one after another, without a step between them: the cause is not a task that returns.
 constexpr int kLossesMax = 20;
-// The ops of synchronous replicas that end the waits, and take a step.
+// The op of synchronous replicas that ends the waits.
 constexpr char kFinishOp[] = "SyncReplicasFinish";
-constexpr char kTakeOp[] = "ApplyAccumulated";
-// A step that is half taken at so many looks stays so.
-constexpr int kHalfLooksMax = 3;
 // A task that waits logs at most this often.
 constexpr auto kLogEvery = std::chrono::seconds(10);
-// A client that starts at a finished run waits so long for the chief of the next one.
-constexpr auto kNextRunMax = std::chrono::seconds(10);
-
-Tensor number(int64_t value) {
-  Tensor tensor(DType::kInt64, Shape());
-  tensor.as<int64_t>()[0] = value;
-  return tensor;
-}
-
-std::string listed(const std::vector<std::string>& names) {
-  constexpr size_t kNamedMax = 3;
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), kNamedMax); ++i)
-    text += (i == 0 ? "'" : ", '") + names[i] + "'";
-  if (names.size() > kNamedMax) text += fmt::format(" and {} more", names.size() - kNamedMax);
-  return text;
-}
 
 std::string withoutIndex(const std::string& tensor) {
   return tensor.ends_with(":0") ? tensor.substr(0, tensor.size() - 2) : tensor;
@@ -64,22 +44,6 @@ std::shared_ptr<Session> GraphSupervisor::session() const {
   return session_;
 }
 
-// Any text of the folder is the same for all clients of a run, on whichever host they are; "run/"
-// is "run".
-int64_t GraphSupervisor::runNumber() const {
-  std::filesystem::path folder = options_.log_dir.lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : folder.string())
-    hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
-  return static_cast<int64_t>(hash >> 2) + 1;
-}
-
-bool GraphSupervisor::isOwn(int64_t mark) const {
-  if (!options_.is_chief && options_.log_dir.empty()) return mark != 0;
-  return mark == runNumber() || mark == -runNumber();
-}
-
 void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_local) {
   graph_.emplace(graph);
   open_ = std::move(open);
@@ -92,7 +56,7 @@ void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_loca
   recover();
   was_ready_ = true;
   losses_ = 0;
-  last_.saved_at = last_.summarised_at = clock_.now();
+  last_.saved_at = last_.summarised_at = clock().now();
   const int64_t step = globalStep();
   last_.summarised_step = step;
   if (!options_.is_chief || !options_.summarize_every) return;
@@ -101,6 +65,7 @@ void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_loca
 }
 
 void GraphSupervisor::openSessions() {
+  DTF_FAILPOINT("supervisor.before_open");
   std::shared_ptr<Session> made = open_(*graph_);
   std::shared_ptr<Session> ready;
   if (!is_local_) {
@@ -116,29 +81,20 @@ void GraphSupervisor::openSessions() {
                   .device = counter->device});
     ready = open_(mark);
   }
+  DTF_FAILPOINT("supervisor.after_open");
   ready_session_ = std::move(ready);
   MutexLock lock(mutex_);
   session_ = std::move(made);
 }
 
-int64_t GraphSupervisor::readyValue() {
-  if (!ready_session_->uninitialized().empty()) return 0;
-  const std::vector<std::string> fetches = {kReadyVariable};
-  return ready_session_->run({}, fetches)[0].as<int64_t>()[0];
-}
-
-void GraphSupervisor::setReady(int64_t value) {
-  if (ready_session_ != nullptr) ready_session_->setVariable(kReadyVariable, number(value));
-}
-
 // Opens the session until the model is ready in it. Tasks come back one by one, so any of this may
 // fail a few times.
 void GraphSupervisor::recover() {
-  const TimePoint begin = clock_.now(), deadline = begin + options_.wait_max;
+  const TimePoint begin = clock().now(), deadline = begin + options_.wait_max;
   TimePoint logged = begin;
   for (bool is_open = false;;) {
     std::string missing;
-    const TimePoint now = clock_.now();
+    const TimePoint now = clock().now();
     try {
       if (!is_open) openSessions();
       is_open = true;
@@ -168,15 +124,21 @@ void GraphSupervisor::giveUp(const std::string& missing) const {
                                                 toSeconds(options_.wait_max), missing));
 }
 
+const Clock& GraphSupervisor::clock() const {
+  static const SystemClock system;
+  return options_.clock == nullptr ? system : *options_.clock;
+}
+
 // Ends with a request to stop.
 void GraphSupervisor::pause(TimePoint until) {
+  if (options_.wait_until) return options_.wait_until(until);
   MutexLock lock(pause_mutex_);
-  while (!stop_requested_ && clock_.now() < until) paused_.waitUntil(pause_mutex_, until);
+  while (!stop_requested_ && clock().now() < until) paused_.waitUntil(pause_mutex_, until);
 }
 
 // The first loss is recovered at once; then whatever causes them needs time.
 void GraphSupervisor::pauseAfterLosses() {
-  if (losses_ > 1) pause(clock_.now() + options_.poll_every);
+  if (losses_ > 1) pause(clock().now() + options_.poll_every);
 }
 
 void GraphSupervisor::requestStop() {
@@ -187,155 +149,66 @@ void GraphSupervisor::requestStop() {
   paused_.notifyAll();
 }
 
-// The variables come first: the chief sets the mark to 0 before it sets any of them, so a mark that
-// is read afterwards is of these values.
-bool GraphSupervisor::tryReady(std::string& missing, Duration waited) {
-  const std::vector<std::string> without = session()->uninitialized();
-  const int64_t mark = is_local_ ? 0 : readyValue();
-  const bool is_there = without.empty() && isOwn(mark);
-  if (is_there && mark > 0) {
-    if (!options_.is_chief || isWhole()) return true;
-    // Another client may be about to complete it.
-    missing = fmt::format("waiting for all variables to take step {}", half_.step);
-    if (++half_.looks < kHalfLooksMax && waited + options_.poll_every < options_.wait_max)
-      return false;
-    log::warning("event=step_incomplete task={} step={} next=\"the last checkpoint\"",
-                 options_.task, half_.step);
-  }
-  if (options_.is_chief) {
-    initialiseModel();
-    return true;
-  }
-  // A client that has just started may be earlier than the chief of the next run.
-  const bool is_finished = is_there && mark < 0;
-  if (is_finished && (was_ready_ || waited >= std::min<Duration>(options_.wait_max, kNextRunMax))) {
-    noteFinished();
-    return true;
-  }
-  if (is_finished)
-    missing = "the run is finished: waiting for " + options_.chief + " to begin another";
-  else if (without.empty())
-    missing = "waiting for " + options_.chief + " to mark the model as ready";
-  else
-    missing = fmt::format("waiting for {} to initialise {}", options_.chief, listed(without));
-  if (mark != 0 && !isOwn(mark))
-    missing += "; the tasks have the model of another log_dir than " + options_.log_dir.string();
-  return false;
-}
-
-// The global step counts first, then each variable takes the step. While clients train, the values
-// differ in passing, but a variable that stays behind stops the global step.
-bool GraphSupervisor::isWhole() {
-  std::vector<std::string> fetches = {options_.saver.global_step};
-  for (const graph::Node& node : graph_->nodes()) {
-    if (node.op != kTakeOp) continue;
-    DTF_CHECK_MSG(node.inputs.size() >= 3, node.name);
-    const graph::Node& decider = graph_->node(node.inputs.back().node);
-    if (decider.op == graph::kArriveOp &&
-        graph_->node(decider.inputs.at(0).node).name == options_.saver.global_step)
-      fetches.push_back(graph_->node(node.inputs[node.inputs.size() - 2].node).name);
-  }
-  if (fetches.size() == 1) return true;
-  const Values values = session()->run({}, fetches);
-  const int64_t step = values[0].as<int64_t>()[0];
-  const bool is_even = std::all_of(values.begin(), values.end(), [&](const Tensor& version) {
-    return version.as<int64_t>()[0] == step;
-  });
-  const bool has_moved = half_.looks > 0 && step != half_.step;
-  half_.step = step;
-  if (is_even || has_moved) half_.looks = 0;
-  return is_even || has_moved;
-}
-
-void GraphSupervisor::noteFinished() {
-  if (!shouldStop())
-    log::info("event=run_finished task={} by={} log_dir={}", options_.task, options_.chief,
-              options_.log_dir.string());
-  requestStop();
-}
-
-// The chief's stop() makes steps of others fail: those that wait, and later ones.
-bool GraphSupervisor::isFinished(const Error& error) {
-  const bool may_be = error.code() == ErrorCode::kOutOfRange ||
-                      error.code() == ErrorCode::kUnavailable ||
-                      error.code() == ErrorCode::kDeadline;
-  if (options_.is_chief || is_local_ || !may_be) return false;
-  try {
-    const int64_t mark = readyValue();
-    if (mark >= 0 || !isOwn(mark)) return false;
-  } catch (const Error&) {  // a lost task: recover() looks again
-    return false;
-  }
-  noteFinished();
-  return true;
-}
-
-void GraphSupervisor::initialiseModel() {
-  half_.looks = 0;
-  setReady(0);
-  const std::shared_ptr<Session> of = session();
-  if (saver_.latest(checkpoints())) {
-    last_.saved_step = static_cast<int64_t>(saver_.restore(*of, checkpoints()));
-  } else {
-    of->initialize(options_.seed);
-    last_.saved_step = -1;
-  }
-  setReady(runNumber());
-}
-
-// A variable without a value and a wrong graph have the same error code.
-bool GraphSupervisor::isLost(const Error& error) {
-  if (is_local_) return false;
-  if (error.code() == ErrorCode::kUnavailable) return true;
-  if (error.code() != ErrorCode::kBadConfig) return false;
-  try {
-    return !session()->uninitialized().empty();
-  } catch (const Error& other) {
-    return other.code() == ErrorCode::kUnavailable;
-  }
-}
-
 std::optional<GraphSupervisor::Values> GraphSupervisor::run(std::span<const engine::Feed> feeds,
                                                             std::span<const std::string> fetches,
                                                             std::span<const std::string> targets) {
-  std::optional<Values> values;
   step_aborted_ = false;
-  try {
-    values = session()->run(feeds, fetches, targets);
-  } catch (const Error& error) {
-    if (isFinished(error)) return std::nullopt;
-    if (!isLost(error)) throw;
+  DTF_FAILPOINT("supervisor.before_step");
+  Outcome outcome = tryRun(feeds, fetches, targets);
+  if (const Error* const error = std::get_if<Error>(&outcome)) {
+    if (isFinished(*error)) return std::nullopt;
+    if (!isLost(*error)) throw *error;
     if (step_aborted_.exchange(false)) return std::nullopt;
-    if (stop_requested_ || ++losses_ > kLossesMax) throw;
-    log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
-  }
-  if (!values) {
-    pauseAfterLosses();
+    noteLoss(*error);
     recover();
     return std::nullopt;
   }
+  DTF_FAILPOINT("supervisor.after_step");
   losses_ = 0;
-  if (options_.is_chief) afterStep(fetches, *values);
-  return values;
+  Values& values = std::get<Values>(outcome);
+  if (options_.is_chief) afterStep(fetches, values);
+  return std::move(values);
+}
+
+// Callers ask the tasks about the error, which no handler of an exception should wait for.
+GraphSupervisor::Outcome GraphSupervisor::tryRun(std::span<const engine::Feed> feeds,
+                                                 std::span<const std::string> fetches,
+                                                 std::span<const std::string> targets) {
+  try {
+    return session()->run(feeds, fetches, targets);
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
+GraphSupervisor::Outcome GraphSupervisor::tryGlobalStep() {
+  const std::vector<std::string> fetches = {options_.saver.global_step};
+  return tryRun({}, fetches, {});
+}
+
+// After a stop request, and after many losses in a row, a loss is an error.
+void GraphSupervisor::noteLoss(const Error& error) {
+  if (stop_requested_ || ++losses_ > kLossesMax) throw error;
+  log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
+  pauseAfterLosses();
 }
 
 int64_t GraphSupervisor::globalStep() {
-  const std::vector<std::string> fetches = {options_.saver.global_step};
   for (;;) {
-    try {
-      return session()->run({}, fetches)[0].as<int64_t>()[0];
-    } catch (const Error& error) {
-      const bool may_go_on = isFinished(error) || (isLost(error) && !stop_requested_);
-      if (!may_go_on || ++losses_ > kLossesMax) throw;
-      log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
-    }
+    const Outcome outcome = tryGlobalStep();
+    if (const Values* const values = std::get_if<Values>(&outcome))
+      return values->at(0).as<int64_t>()[0];
+    const Error& error = std::get<Error>(outcome);
+    if (!isFinished(error) && (!isLost(error) || stop_requested_)) throw error;
+    if (++losses_ > kLossesMax) throw error;
+    log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
     pauseAfterLosses();
     recover();
   }
 }
 
 void GraphSupervisor::afterStep(std::span<const std::string> fetches, const Values& values) {
-  const TimePoint now = clock_.now();
+  const TimePoint now = clock().now();
   if (events_ != nullptr && now - last_.summarised_at >= *options_.summarize_every)
     summarise(fetches, values);
   if (options_.save_every && now - last_.saved_at >= *options_.save_every) saveOnTime();
@@ -354,15 +227,14 @@ void GraphSupervisor::summarise(std::span<const std::string> fetches, const Valu
     written.scalars.push_back({name, values[i].as<float>()[0]});
   }
   if (written.scalars.empty() && !options_.summaries.empty()) return;
-  const TimePoint now = clock_.now();
-  int64_t step = 0;
-  try {
-    const std::vector<std::string> counter = {options_.saver.global_step};
-    step = session()->run({}, counter)[0].as<int64_t>()[0];
-  } catch (const Error& error) {
-    if (!isLost(error)) throw;
+  const TimePoint now = clock().now();
+  const Outcome outcome = tryGlobalStep();
+  if (const Error* const error = std::get_if<Error>(&outcome)) {
+    if (!isLost(*error)) throw *error;
     return;  // the next run() recovers
   }
+  const int64_t step = std::get<Values>(outcome).at(0).as<int64_t>()[0];
+  DTF_FAILPOINT("supervisor.before_summary");
   const double seconds = toSeconds(now - last_.summarised_at);
   if (seconds > 0 && step > last_.summarised_step)
     written.scalars.push_back(
@@ -370,6 +242,7 @@ void GraphSupervisor::summarise(std::span<const std::string> fetches, const Valu
   events_->add(static_cast<uint64_t>(step), std::move(written));
   last_.summarised_at = now;
   last_.summarised_step = step;
+  DTF_FAILPOINT("supervisor.after_summary");
 }
 
 void GraphSupervisor::saveOnTime() {
@@ -380,32 +253,38 @@ void GraphSupervisor::saveOnTime() {
     log::warning("event=checkpoint_failed folder={} reason=\"{}\"", checkpoints().string(),
                  error.message());
   }
-  last_.saved_at = clock_.now();
+  last_.saved_at = clock().now();
 }
 
 void GraphSupervisor::save() {
   if (!options_.is_chief) return;
   const Saving saving(*this);
+  DTF_FAILPOINT("supervisor.before_save");
   const std::filesystem::path path = saver_.save(*session(), checkpoints());
-  last_.saved_at = clock_.now();
+  last_.saved_at = clock().now();
   const std::string name = path.filename().string();
   last_.saved_step = std::stoll(name.substr(name.rfind('-') + 1));
   if (events_ != nullptr)
     events_->addSession(static_cast<uint64_t>(last_.saved_step),
                         summary::SessionStatus::kCheckpoint, path.string());
+  DTF_FAILPOINT("supervisor.after_save");
 }
 
 // Without prepare() there is nothing to save. The next run of the log_dir begins with the
 // checkpoint. The mark comes before the end of the waits: a client whose wait ends looks at it.
 void GraphSupervisor::stop() {
   requestStop();
+  DTF_FAILPOINT("supervisor.before_stop");
   if (!options_.is_chief || !was_ready_) return;
   const Saving saving(*this);
   const std::vector<std::string> fetches = {options_.saver.global_step};
   const int64_t step = session()->run({}, fetches)[0].as<int64_t>()[0];
   if (step != last_.saved_step) save();
+  DTF_FAILPOINT("supervisor.after_last_save");
   setReady(-runNumber());
+  DTF_FAILPOINT("supervisor.after_finished");
   finishReplicas();
+  DTF_FAILPOINT("supervisor.after_finish");
   if (events_ == nullptr) return;
   events_->addSession(static_cast<uint64_t>(step), summary::SessionStatus::kStop);
   const summary::EventWriterStatus status = events_->finish();

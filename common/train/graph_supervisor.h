@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -40,6 +41,9 @@ struct GraphSupervisorOptions {
   Duration poll_every = std::chrono::seconds(1);
   std::vector<std::string> summaries{};  // float32 scalars
   GraphSaverOptions saver{};
+  // A simulation has another clock, and waits without blocking the thread. Null: the system's.
+  const Clock* clock = nullptr;
+  std::function<void(TimePoint until)> wait_until{};
 };
 
 // The chief restores the newest checkpoint of log_dir/checkpoints, or initialises, then marks the
@@ -85,6 +89,7 @@ class GraphSupervisor {
 
  private:
   using Values = std::vector<Tensor>;
+  using Outcome = std::variant<Values, Error>;
 
   // The last checkpoint and summary.
   struct Last {
@@ -110,6 +115,7 @@ class GraphSupervisor {
     GraphSupervisor& supervisor_;
   };
 
+  const Clock& clock() const;
   std::filesystem::path checkpoints() const { return options_.log_dir / "checkpoints"; }
   int64_t runNumber() const;
   void recover();
@@ -127,6 +133,10 @@ class GraphSupervisor {
   [[noreturn]] void giveUp(const std::string& missing) const;
   void pause(TimePoint until);
   void pauseAfterLosses();
+  Outcome tryRun(std::span<const engine::Feed> feeds, std::span<const std::string> fetches,
+                 std::span<const std::string> targets);
+  Outcome tryGlobalStep();
+  void noteLoss(const Error& error);
   void afterStep(std::span<const std::string> fetches, const Values& values);
   void summarise(std::span<const std::string> fetches, const Values& values);
   void saveOnTime();
@@ -135,7 +145,6 @@ class GraphSupervisor {
   FileSystem& file_system_;
   const GraphSupervisorOptions options_;
   GraphSaver saver_;
-  SystemClock clock_;
   std::optional<graph::Graph> graph_;
   Open open_;
   bool is_local_ = false;
