@@ -19,6 +19,7 @@ step "packages: installed in a Debian of their own, and removed" or_skipped scri
 step "container image: built without a registry, and a job in it" or_skipped scripts/check-image.sh
 step "tests: simulated clusters, 10 000 seeds" build/tests/sim/sim --seeds 0:10000
 step "tests: simulated sessions, 10 000 seeds" build/tests/session_sim/session_sim --seeds 0:10000
+step "tests: simulated trainings by replicas, 10 000 seeds" build/tests/session_sim/session_sim --seeds 1000000000:1000010000
 step "tests: killed real processes, 5 times" \
   meson_test build --repeat 5 checkpoint_kill resume ending robustness sleepers
 DTF_STARTS=200 step "tests: the classic program, started 200 times" meson_test build many_starts

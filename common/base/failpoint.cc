@@ -22,7 +22,8 @@ namespace dtf {
 namespace {
 
 // In the order of a job: checkpoints, training, recovery from the loss of a ps, shards that move to
-// the chief or back, and the end of a job, first for the chief, then for every worker.
+// the chief or back, the end of a job, first for the chief, then for every worker; then a program
+// of one's own under a supervisor, a step of its session, and synchronous replicas on a ps.
 constexpr auto kNames = std::to_array<std::string_view>({
     "checkpoint.after_make_attempt",
     "checkpoint.after_shard_create",
@@ -59,6 +60,35 @@ constexpr auto kNames = std::to_array<std::string_view>({
     "ending.after_result",
     "ending.before_finish",
     "ending.after_finish",
+    "supervisor.before_open",
+    "supervisor.after_open",
+    "supervisor.after_initialise",
+    "supervisor.after_ready",
+    "supervisor.before_step",
+    "supervisor.after_step",
+    "supervisor.before_save",
+    "supervisor.after_save",
+    "supervisor.before_summary",
+    "supervisor.after_summary",
+    "supervisor.before_stop",
+    "supervisor.after_last_save",
+    "supervisor.after_finished",
+    "supervisor.after_finish",
+    "session.before_send",
+    "session.between_tasks",
+    "session.after_send",
+    "session.after_reply",
+    "session.after_step",
+    "serving.after_set",
+    "serving.before_reply",
+    "replicas.before_accumulate",
+    "replicas.after_accumulate",
+    "replicas.before_decide",
+    "replicas.after_decide",
+    "replicas.before_take",
+    "replicas.in_take",
+    "replicas.after_take",
+    "replicas.after_finish",
 });
 
 enum class Action { kKill, kTerm, kStop, kSleep, kError };

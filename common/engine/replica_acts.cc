@@ -8,6 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
+#include "common/base/failpoint.h"
 #include "common/engine/optimizer_act.h"
 
 namespace dtf::engine {
@@ -50,6 +51,7 @@ class AccumulateAct final : public HostAct {
 
   void run(std::span<Variable* const> variables, std::span<const Bytes> inputs) override {
     DTF_CHECK(variables.size() == 1 && inputs.size() == (is_sparse_ ? 4u : 3u));
+    DTF_FAILPOINT("replicas.before_accumulate");
     GradientAccumulator& accumulator = variables[0]->accumulator();
     const Bytes ticket = inputs.back(), step = inputs[inputs.size() - 2];
     const int64_t version = counterValue(*variables[0]), local = numberIn(step);
@@ -69,6 +71,7 @@ class AccumulateAct final : public HostAct {
       is_kept = accumulator.apply(version, std::move(kept), numberIn(ticket, 1));
     }
     outputs_[0].as<int64_t>()[0] = is_kept ? local : -1;
+    DTF_FAILPOINT("replicas.after_accumulate");
   }
 
  private:
@@ -83,6 +86,7 @@ class FinishAct final : public HostAct {
 
   void run(std::span<Variable* const> variables, std::span<const Bytes>) override {
     variables[0]->barrier().finish();
+    DTF_FAILPOINT("replicas.after_finish");
   }
 };
 
@@ -117,7 +121,9 @@ class ApplyAccumulatedAct final : public HostAct {
                                           " is to be taken: its task was started again; restore a "
                                           "checkpoint");
     if (taken == decided) {
+      DTF_FAILPOINT("replicas.before_take");
       take(variables.first(variables.size() - 1), version, decided, inputs[0]);
+      DTF_FAILPOINT("replicas.after_take");
       ++taken;
     }
     outputs_[0].as<int64_t>()[0] = taken;
@@ -153,6 +159,7 @@ class ApplyAccumulatedAct final : public HostAct {
     }
     version.change(true, [&](const std::byte*, std::byte* after) {
       update_.run(variables, {.dense = dense, .rows = rows}, step);
+      DTF_FAILPOINT("replicas.in_take");
       const int64_t next = step + 1;
       std::memcpy(after, &next, sizeof(next));
     });

@@ -7,7 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/error.h"
-#include "common/base/ids.h"
+#include "common/base/failpoint.h"
 #include "common/engine/variable.h"
 
 namespace dtf::engine {
@@ -50,10 +50,11 @@ std::string_view lineBeyond(std::string_view text, std::string_view other) {
 
 // A process never repeats a ticket of a process before it: other tasks may still have its
 // gradients.
-ReplicaBarrier::ReplicaBarrier(std::string name, std::shared_ptr<ByteBudget> budget)
+ReplicaBarrier::ReplicaBarrier(std::string name, std::shared_ptr<ByteBudget> budget,
+                               Incarnation process)
     : name_(std::move(name)),
       budget_(std::move(budget)),
-      last_ticket_(static_cast<int64_t>(Incarnation::ofNow().ticks() << Incarnation::kTicksShift)) {
+      last_ticket_(static_cast<int64_t>(process.ticks() << Incarnation::kTicksShift)) {
   DTF_CHECK(budget_ != nullptr);
 }
 
@@ -111,6 +112,7 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
       const bool decides =
           pauses_.empty() &&
           std::cmp_greater_equal(arrived_.size() + (counts ? 1 : 0), arrival.replicas_to_aggregate);
+      if (decides) DTF_FAILPOINT("replicas.before_decide");
       if (decides) count(global_step, step);
       step_ = step;
       if (counts) {
@@ -129,8 +131,11 @@ Awaited::Wait ReplicaBarrier::arrive(Variable& global_step, const Arrival& arriv
         waiting.arrival.variables = {};
         waiting_.emplace(wait, std::move(waiting));
       }
-      if (decides) decide(step, calls);
-      if (decides) wait = 0;
+      if (decides) {
+        decide(step, calls);
+        wait = 0;
+        DTF_FAILPOINT("replicas.after_decide");
+      }
     }
   }
   make(std::move(calls));

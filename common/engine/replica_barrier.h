@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/base/byte_budget.h"
+#include "common/base/ids.h"
 #include "common/base/mutex.h"
 #include "common/engine/awaited.h"
 #include "common/engine/fifo_queue.h"
@@ -55,7 +56,8 @@ class ReplicaBarrier final : public Awaited {
   static constexpr size_t kWaitsMax = 1 << 16;
   static constexpr size_t kPausesMax = 256;
 
-  ReplicaBarrier(std::string name, std::shared_ptr<ByteBudget> budget);
+  // `process`: the one that holds it.
+  ReplicaBarrier(std::string name, std::shared_ptr<ByteBudget> budget, Incarnation process);
   ~ReplicaBarrier();  // no arrival may wait
   ReplicaBarrier(const ReplicaBarrier&) = delete;
   ReplicaBarrier& operator=(const ReplicaBarrier&) = delete;

@@ -14,8 +14,12 @@ Variable::Version::Version(const Variable& variable)
                                    "a value of the variable '" + variable.name_ + "'")),
       tensor(variable.spec_.dtype, variable.spec_.shape) {}
 
-Variable::Variable(std::string name, graph::TensorSpec spec, std::shared_ptr<ByteBudget> budget)
-    : name_(std::move(name)), spec_(std::move(spec)), budget_(std::move(budget)) {
+Variable::Variable(std::string name, graph::TensorSpec spec, std::shared_ptr<ByteBudget> budget,
+                   Incarnation process)
+    : name_(std::move(name)),
+      spec_(std::move(spec)),
+      budget_(std::move(budget)),
+      process_(process) {
   DTF_CHECK(budget_ != nullptr);
 }
 
@@ -88,7 +92,7 @@ GradientAccumulator& Variable::accumulator() {
 
 ReplicaBarrier& Variable::barrier() {
   MutexLock lock(mutex_);
-  if (barrier_ == nullptr) barrier_ = std::make_unique<ReplicaBarrier>(name_, budget_);
+  if (barrier_ == nullptr) barrier_ = std::make_unique<ReplicaBarrier>(name_, budget_, process_);
   return *barrier_;
 }
 

@@ -11,6 +11,7 @@
 
 #include "common/base/byte_budget.h"
 #include "common/base/error.h"
+#include "common/base/ids.h"
 #include "common/base/mutex.h"
 #include "common/engine/gradient_accumulator.h"
 #include "common/graph/graph.h"
@@ -36,8 +37,9 @@ class Variable {
   // An unchanging value, as long as it is held.
   using Value = std::shared_ptr<const Tensor>;
 
-  // `name`: for messages.
-  Variable(std::string name, graph::TensorSpec spec, std::shared_ptr<ByteBudget> budget);
+  // `name`: for messages. `process`: the one that holds it.
+  Variable(std::string name, graph::TensorSpec spec, std::shared_ptr<ByteBudget> budget,
+           Incarnation process = Incarnation::ofNow());
   ~Variable();
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
@@ -80,6 +82,7 @@ class Variable {
   const std::string name_;
   const graph::TensorSpec spec_;
   const std::shared_ptr<ByteBudget> budget_;  // shared with values that outlive the variable
+  const Incarnation process_;
   mutable Mutex mutex_;
   std::shared_ptr<Version> current_
       DTF_GUARDED_BY(mutex_);  // shared with its holders; null: no value

@@ -19,8 +19,9 @@ bool isUnused(const std::shared_ptr<Variable>& variable) {
 
 }  // namespace
 
-VariableStore::VariableStore(size_t variables_max, std::shared_ptr<ByteBudget> budget)
-    : variables_max_(variables_max), budget_(std::move(budget)) {
+VariableStore::VariableStore(size_t variables_max, std::shared_ptr<ByteBudget> budget,
+                             Incarnation process)
+    : variables_max_(variables_max), budget_(std::move(budget)), process_(process) {
   DTF_CHECK(variables_max > 0 && budget_ != nullptr);
 }
 
@@ -45,7 +46,7 @@ std::shared_ptr<Variable> VariableStore::use(const ResourceKey& key, const graph
     throw Error(ErrorCode::kUnavailable, "node '" + node + "' (Variable) is one more than the " +
                                              std::to_string(variables_max_) +
                                              " variables that a task may have");
-  auto made = std::make_shared<Variable>(key.name, spec, budget_);
+  auto made = std::make_shared<Variable>(key.name, spec, budget_, process_);
   variables_.emplace(key, made);
   return made;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/base/byte_budget.h"
+#include "common/base/ids.h"
 #include "common/base/mutex.h"
 #include "common/engine/resource_key.h"
 #include "common/engine/variable.h"
@@ -26,7 +27,8 @@ namespace dtf::engine {
 class VariableStore {
  public:
   // `budget`: for all values, possibly shared with other uses.
-  VariableStore(size_t variables_max, std::shared_ptr<ByteBudget> budget);
+  VariableStore(size_t variables_max, std::shared_ptr<ByteBudget> budget,
+                Incarnation process = Incarnation::ofNow());
   explicit VariableStore(size_t variables_max = 16'384, uint64_t bytes_max = uint64_t{64} << 30);
 
   // `node` is for messages.
@@ -47,6 +49,7 @@ class VariableStore {
 
   const size_t variables_max_;
   const std::shared_ptr<ByteBudget> budget_;
+  const Incarnation process_;
   mutable Mutex mutex_;
   std::map<ResourceKey, std::shared_ptr<Variable>> variables_ DTF_GUARDED_BY(mutex_);
 };

@@ -41,7 +41,7 @@ PartServer::PartServer(PartServerOptions options, net::Loop& loop,
       budget_(ByteBudget::create(options_.limits.bytes, options_.self.name())),
       pool_(net::BufferPool::create(retainedBytesMax(options_.limits), budget_)),
       memory_(count(devices, budget_)),
-      variables_(options_.limits.variables, budget_),
+      variables_(options_.limits.variables, budget_, options_.incarnation),
       queues_(options_.limits.queues, budget_),
       devices_(
           std::make_unique<engine::DeviceThreads>(counted(devices, *memory_), options_.make_queue)),

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
 #include "common/engine/executor.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
@@ -172,6 +173,7 @@ kj::Promise<void> ServedSession::setVariable(SetVariable context) {
           wire::readBytes(message.getBytes(), spec.bytes(), assembled, what);
       const ByteBudget::Share share = task.budget->take(assembled.bytes(), what);
       task.variables.use(key, spec, key.name)->set(bytes);
+      DTF_FAILPOINT("serving.after_set");
     });
     task.post(id, [copy, failed](ServedSession& served) { served.copied(copy, failed); });
   });
@@ -282,6 +284,7 @@ kj::Promise<void> ServedSession::ended(uint64_t step, engine::StepEnd end) {
 void ServedSession::tell(const std::shared_ptr<Running>& running, const engine::StepEnd& end) {
   if (const Error* const cause = std::get_if<Error>(&end))
     return running->done->reject(net::toKj(*cause));
+  DTF_FAILPOINT("serving.before_reply");
   // If memory is short for the answer, only the step fails.
   KJ_IF_MAYBE (failure,
                kj::runCatchingExceptions([&] { answer(running, std::get<uint64_t>(end)); })) {

@@ -256,7 +256,9 @@ std::map<std::string, int64_t> countersIn(const Manifest& manifest) {
 }
 
 GraphSaver::GraphSaver(FileSystem& file_system, GraphSaverOptions options)
-    : file_system_(file_system), options_(std::move(options)), incarnation_(Incarnation::ofNow()) {
+    : file_system_(file_system),
+      options_(std::move(options)),
+      incarnation_(options_.incarnation.value_or(Incarnation::ofNow())) {
   DTF_CHECK(!options_.global_step.empty());
 }
 

@@ -30,6 +30,7 @@ struct GraphSaverOptions {
   uint32_t max_to_keep = 5;   // newest checkpoints in a folder; 0: all
   std::string global_step = "global_step";        // the name of the counter
   Duration pause_max = std::chrono::seconds(30);  // of synchronous replicas that take steps
+  std::optional<Incarnation> incarnation{};  // of this process, in names of files; none: of now
 };
 
 // Owns: nothing on the disk. Borrows: `file_system`.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/graph/op_def.h"
 
@@ -23,12 +24,6 @@ constexpr auto kLogEvery = std::chrono::seconds(10);
 // A client that starts at a finished run waits so long for the chief of the next one.
 constexpr auto kNextRunMax = std::chrono::seconds(10);
 
-Tensor number(int64_t value) {
-  Tensor tensor(DType::kInt64, Shape());
-  tensor.as<int64_t>()[0] = value;
-  return tensor;
-}
-
 std::string listed(const std::vector<std::string>& names) {
   constexpr size_t kNamedMax = 3;
   std::string text;
@@ -45,7 +40,10 @@ std::string withoutIndex(const std::string& tensor) {
 }  // namespace
 
 GraphSupervisor::GraphSupervisor(FileSystem& file_system, GraphSupervisorOptions options)
-    : file_system_(file_system), options_(std::move(options)), saver_(file_system, options_.saver) {
+    : file_system_(file_system),
+      options_(std::move(options)),
+      saver_(file_system, options_.saver),
+      mark_(options_.log_dir, options_.is_chief) {
   if (options_.is_chief && options_.log_dir.empty())
     throw Error(ErrorCode::kUsage,
                 "the chief's supervisor has no log_dir: name the folder of its checkpoints");
@@ -61,26 +59,11 @@ std::shared_ptr<Session> GraphSupervisor::session() const {
   return session_;
 }
 
-// Any text of the folder is the same for all clients of a run, on whichever host they are; "run/"
-// is "run".
-int64_t GraphSupervisor::runNumber() const {
-  std::filesystem::path folder = options_.log_dir.lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : folder.string())
-    hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
-  return static_cast<int64_t>(hash >> 2) + 1;
-}
-
-bool GraphSupervisor::isOwn(int64_t mark) const {
-  if (!options_.is_chief && options_.log_dir.empty()) return mark != 0;
-  return mark == runNumber() || mark == -runNumber();
-}
-
 void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_local) {
   graph_.emplace(graph);
   open_ = std::move(open);
   is_local_ = is_local;
+  mark_.place(open_, options_.saver.global_step);
   const graph::Node* const counter = graph.find(options_.saver.global_step);
   if (counter == nullptr || counter->op != "Variable" || counter->outputs[0].dtype != DType::kInt64)
     throw Error(ErrorCode::kBadConfig, "the graph has no counter '" + options_.saver.global_step +
@@ -89,7 +72,7 @@ void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_loca
   recover();
   was_ready_ = true;
   losses_ = 0;
-  last_.saved_at = last_.summarised_at = clock_.now();
+  last_.saved_at = last_.summarised_at = clock().now();
   const int64_t step = globalStep();
   last_.summarised_step = step;
   if (!options_.is_chief || !(options_.summarize_every || options_.has_events)) return;
@@ -98,48 +81,31 @@ void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_loca
 }
 
 void GraphSupervisor::openSession() {
+  DTF_FAILPOINT("supervisor.before_open");
   std::shared_ptr<Session> made = open_(*graph_);
-  mark_.reset();
+  DTF_FAILPOINT("supervisor.after_open");
+  mark_.close();
   MutexLock lock(mutex_);
   session_ = std::move(made);
 }
 
-// It needs the global step's task alone, so the mark can be read while another task is lost.
-Session& GraphSupervisor::markSession() {
-  if (mark_ != nullptr) return *mark_;
-  graph::Graph mark(graph_->catalog());
-  const std::shared_ptr<Session> of = session();
-  const graph::Node* const counter = of->graph().find(options_.saver.global_step);
-  DTF_CHECK(counter != nullptr);
-  mark.addNode({.name = kReadyVariable,
-                .op = "Variable",
-                .inputs = {},
-                .attributes = {{"shape", Shape()},
-                               {"dtype", DType::kInt64},
-                               {"initializer", std::string("zeros")}},
-                .device = counter->device});
-  mark_ = open_(mark);
-  return *mark_;
+int64_t GraphSupervisor::readMark() {
+  return is_local_ ? 0 : mark_.read(*session());
 }
 
-int64_t GraphSupervisor::readyValue() {
-  if (!markSession().uninitialized().empty()) return 0;
-  return markSession().run({}, std::vector<std::string>{kReadyVariable})[0].as<int64_t>()[0];
-}
-
-void GraphSupervisor::setReady(int64_t value) {
-  if (!is_local_) markSession().setVariable(kReadyVariable, number(value));
+void GraphSupervisor::setMark(int64_t value) {
+  if (!is_local_) mark_.write(*session(), value);
 }
 
 // Opens the session until the model is ready in it. Tasks come back one by one, so any of this may
 // fail a few times.
 void GraphSupervisor::recover() {
-  const TimePoint begin = clock_.now(), deadline = begin + options_.wait_max;
+  const TimePoint begin = clock().now(), deadline = begin + options_.wait_max;
   TimePoint logged = begin;
   const MarkUse use(*this);
   for (bool is_open = false;;) {
     std::string missing;
-    const TimePoint now = clock_.now();
+    const TimePoint now = clock().now();
     try {
       if (!is_open) openSession();
       is_open = true;
@@ -169,15 +135,21 @@ void GraphSupervisor::giveUp(const std::string& missing) const {
                                                 toSeconds(options_.wait_max), missing));
 }
 
+const Clock& GraphSupervisor::clock() const {
+  static const SystemClock system;
+  return options_.clock == nullptr ? system : *options_.clock;
+}
+
 // Ends with a request to stop.
 void GraphSupervisor::pause(TimePoint until) {
+  if (options_.wait_until) return options_.wait_until(until);
   MutexLock lock(pause_mutex_);
-  while (!*stop_requested_ && clock_.now() < until) paused_.waitUntil(pause_mutex_, until);
+  while (!*stop_requested_ && clock().now() < until) paused_.waitUntil(pause_mutex_, until);
 }
 
 // The first loss is recovered at once; then whatever causes them needs time.
 void GraphSupervisor::pauseAfterLosses() {
-  if (losses_ > 1) pause(clock_.now() + options_.poll_every);
+  if (losses_ > 1) pause(clock().now() + options_.poll_every);
 }
 
 void GraphSupervisor::requestStop() {
@@ -192,8 +164,8 @@ void GraphSupervisor::requestStop() {
 // is read afterwards is of these values.
 bool GraphSupervisor::tryReady(std::string& missing, Duration waited) {
   const std::vector<std::string> without = session()->uninitialized();
-  const int64_t mark = is_local_ ? 0 : readyValue();
-  const bool is_there = without.empty() && isOwn(mark);
+  const int64_t mark = readMark();
+  const bool is_there = without.empty() && mark_.isOwn(mark);
   if (is_there && mark > 0) {
     if (!options_.is_chief || isWhole()) return true;
     // Another client may be about to complete it.
@@ -219,7 +191,7 @@ bool GraphSupervisor::tryReady(std::string& missing, Duration waited) {
     missing = "waiting for " + options_.chief + " to mark the model as ready";
   else
     missing = fmt::format("waiting for {} to initialise {}", options_.chief, listed(without));
-  if (mark != 0 && !isOwn(mark))
+  if (mark != 0 && !mark_.isOwn(mark))
     missing += "; the tasks have the model of another log_dir than " + options_.log_dir.string();
   return false;
 }
@@ -263,8 +235,8 @@ bool GraphSupervisor::isFinished(const Error& error) {
   if (options_.is_chief || is_local_ || !may_be) return false;
   const MarkUse use(*this);
   try {
-    const int64_t mark = readyValue();
-    if (mark >= 0 || !isOwn(mark)) return false;
+    const int64_t mark = readMark();
+    if (mark >= 0 || !mark_.isOwn(mark)) return false;
   } catch (const Error&) {  // a lost task: recover() looks again
     return false;
   }
@@ -274,7 +246,7 @@ bool GraphSupervisor::isFinished(const Error& error) {
 
 void GraphSupervisor::initialiseModel() {
   half_.looks = 0;
-  setReady(0);
+  setMark(0);
   const std::shared_ptr<Session> of = session();
   if (saver_.latest(checkpoints())) {
     last_.saved_step = static_cast<int64_t>(saver_.restore(*of, checkpoints()));
@@ -282,7 +254,9 @@ void GraphSupervisor::initialiseModel() {
     of->initialize(options_.seed);
     last_.saved_step = -1;
   }
-  setReady(runNumber());
+  DTF_FAILPOINT("supervisor.after_initialise");
+  setMark(mark_.number());
+  DTF_FAILPOINT("supervisor.after_ready");
 }
 
 // A variable without a value and a wrong graph have the same error code.
@@ -301,48 +275,66 @@ std::optional<GraphSupervisor::Values> GraphSupervisor::run(std::span<const engi
                                                             std::span<const std::string> fetches,
                                                             std::span<const std::string> targets,
                                                             engine::RunMetadata* metadata) {
-  std::optional<Values> values;
   step_aborted_ = false;
-  try {
-    values = session()->run(feeds, fetches, targets, metadata);
-  } catch (const Error& error) {
-    if (isFinished(error)) return std::nullopt;
-    if (!isLost(error)) throw;
+  DTF_FAILPOINT("supervisor.before_step");
+  Outcome outcome = tryRun(feeds, fetches, targets, metadata);
+  if (const Error* const error = std::get_if<Error>(&outcome)) {
+    if (isFinished(*error)) return std::nullopt;
+    if (!isLost(*error)) throw *error;
     if (step_aborted_.exchange(false)) return std::nullopt;
-    if (*stop_requested_ || ++losses_ > kLossesMax) throw;
-    log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
-  }
-  if (!values) {
-    pauseAfterLosses();
+    if (*stop_requested_) throw *error;
+    noteLoss(*error);
     recover();
     return std::nullopt;
   }
+  DTF_FAILPOINT("supervisor.after_step");
   losses_ = 0;
-  if (options_.is_chief) afterStep(fetches, *values);
-  return values;
+  Values& values = std::get<Values>(outcome);
+  if (options_.is_chief) afterStep(fetches, values);
+  return std::move(values);
 }
 
-int64_t GraphSupervisor::readStep() {
-  const std::vector<std::string> counter = {options_.saver.global_step};
-  return session()->run({}, counter)[0].as<int64_t>()[0];
+// Callers ask the tasks about the error, which no handler of an exception should wait for.
+GraphSupervisor::Outcome GraphSupervisor::tryRun(std::span<const engine::Feed> feeds,
+                                                 std::span<const std::string> fetches,
+                                                 std::span<const std::string> targets,
+                                                 engine::RunMetadata* metadata) {
+  try {
+    return session()->run(feeds, fetches, targets, metadata);
+  } catch (const Error& error) {
+    return error;
+  }
+}
+
+GraphSupervisor::Outcome GraphSupervisor::tryGlobalStep() {
+  return tryRun({}, std::vector<std::string>{options_.saver.global_step}, {}, nullptr);
+}
+
+int64_t GraphSupervisor::stepIn(const Outcome& outcome) {
+  if (const Error* const error = std::get_if<Error>(&outcome)) throw *error;
+  return std::get<Values>(outcome).at(0).as<int64_t>()[0];
+}
+
+// After many losses in a row, a loss is an error.
+void GraphSupervisor::noteLoss(const Error& error) {
+  if (++losses_ > kLossesMax) throw error;
+  log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
+  pauseAfterLosses();
 }
 
 int64_t GraphSupervisor::globalStep() {
   for (;;) {
-    try {
-      return readStep();
-    } catch (const Error& error) {
-      const bool may_go_on = isFinished(error) || (isLost(error) && !*stop_requested_);
-      if (!may_go_on || ++losses_ > kLossesMax) throw;
-      log::warning("event=session_lost task={} reason=\"{}\"", options_.task, error.message());
-    }
-    pauseAfterLosses();
+    const Outcome outcome = tryGlobalStep();
+    const Error* const error = std::get_if<Error>(&outcome);
+    if (error == nullptr) return stepIn(outcome);
+    if (!isFinished(*error) && (!isLost(*error) || *stop_requested_)) throw *error;
+    noteLoss(*error);
     recover();
   }
 }
 
 void GraphSupervisor::afterStep(std::span<const std::string> fetches, const Values& values) {
-  const TimePoint now = clock_.now();
+  const TimePoint now = clock().now();
   if (events_ != nullptr && options_.summarize_every &&
       now - last_.summarised_at >= *options_.summarize_every)
     summarise(fetches, values);
@@ -363,14 +355,12 @@ void GraphSupervisor::summarise(std::span<const std::string> fetches, const Valu
     written.scalars.push_back({name, values[i].as<float>()[0]});
   }
   if (written.scalars.empty() && !options_.summaries.empty()) return;
-  const TimePoint now = clock_.now();
-  int64_t step = 0;
-  try {
-    step = readStep();
-  } catch (const Error& error) {
-    if (!isLost(error)) throw;
-    return;  // the next run() recovers
-  }
+  const TimePoint now = clock().now();
+  const Outcome outcome = tryGlobalStep();
+  const Error* const error = std::get_if<Error>(&outcome);
+  if (error != nullptr && isLost(*error)) return;  // the next run() recovers
+  const int64_t step = stepIn(outcome);
+  DTF_FAILPOINT("supervisor.before_summary");
   const double seconds = toSeconds(now - last_.summarised_at);
   if (seconds > 0 && step > last_.summarised_step)
     written.scalars.push_back(
@@ -378,6 +368,7 @@ void GraphSupervisor::summarise(std::span<const std::string> fetches, const Valu
   events_->add(static_cast<uint64_t>(step), std::move(written));
   last_.summarised_at = now;
   last_.summarised_step = step;
+  DTF_FAILPOINT("supervisor.after_summary");
 }
 
 void GraphSupervisor::saveOnTime() {
@@ -388,32 +379,38 @@ void GraphSupervisor::saveOnTime() {
     log::warning("event=checkpoint_failed folder={} reason=\"{}\"", checkpoints().string(),
                  error.message());
   }
-  last_.saved_at = clock_.now();
+  last_.saved_at = clock().now();
 }
 
 void GraphSupervisor::save() {
   if (!options_.is_chief) return;
   const Saving saving(*this);
+  DTF_FAILPOINT("supervisor.before_save");
   const std::filesystem::path path = saver_.save(*session(), checkpoints());
-  last_.saved_at = clock_.now();
+  last_.saved_at = clock().now();
   const std::string name = path.filename().string();
   last_.saved_step = std::stoll(name.substr(name.rfind('-') + 1));
   if (events_ != nullptr)
     events_->addSession(static_cast<uint64_t>(last_.saved_step),
                         summary::SessionStatus::kCheckpoint, path.string());
+  DTF_FAILPOINT("supervisor.after_save");
 }
 
 // Without prepare() there is nothing to save. The next run of the log_dir begins with the
 // checkpoint. The mark comes before the end of the waits: a client whose wait ends looks at it.
 void GraphSupervisor::stop() {
   requestStop();
+  DTF_FAILPOINT("supervisor.before_stop");
   if (!options_.is_chief || !was_ready_) return;
   const Saving saving(*this);
   const MarkUse use(*this);
-  const int64_t step = readStep();
+  const int64_t step = stepIn(tryGlobalStep());
   if (step != last_.saved_step) save();
-  setReady(-runNumber());
+  DTF_FAILPOINT("supervisor.after_last_save");
+  setMark(-mark_.number());
+  DTF_FAILPOINT("supervisor.after_finished");
   finishReplicas();
+  DTF_FAILPOINT("supervisor.after_finish");
   if (events_ == nullptr) return;
   events_->addSession(static_cast<uint64_t>(step), summary::SessionStatus::kStop);
   const summary::EventWriterStatus status = events_->finish();

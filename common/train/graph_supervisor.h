@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -20,13 +21,9 @@
 #include "common/engine/session.h"
 #include "common/summary/event_writer.h"
 #include "common/train/graph_saver.h"
+#include "common/train/run_mark.h"
 
 namespace dtf::train {
-
-// The variable on the global step's task that tells other clients that the model is ready: a number
-// of the run, its negative when the run is finished, or 0. It belongs to no graph of the program,
-// so no checkpoint has it.
-inline constexpr char kReadyVariable[] = "supervisor/ready";
 
 struct GraphSupervisorOptions {
   bool is_chief = true;
@@ -41,6 +38,9 @@ struct GraphSupervisorOptions {
   std::vector<std::string> summaries{};  // float32 scalars
   bool has_events = false;               // an event file also if summarize_every is none
   GraphSaverOptions saver{};
+  // A simulation has another clock, and waits without blocking the thread. Null: the system's.
+  const Clock* clock = nullptr;
+  std::function<void(TimePoint until)> wait_until{};
 };
 
 // The chief restores the newest checkpoint of log_dir/checkpoints, or initialises, then marks the
@@ -49,7 +49,7 @@ struct GraphSupervisorOptions {
 // restores if a step of synchronous replicas stays half taken, which nothing else mends. Its
 // stop() marks the run as finished and ends the waits of synchronous replicas: the others then have
 // a stop requested, also by prepare().
-// //
+//
 // Owns: the session; while it waits or ends the run, also a small session for the mark; the event
 // file.
 // Borrows: `file_system`.
@@ -59,9 +59,8 @@ struct GraphSupervisorOptions {
 // can't be written on time is a warning: the next one may be; stop() and save() throw.
 class GraphSupervisor {
  public:
-  // Opens a session on the program's tasks. It is called again after a loss. Shared with the
-  // caller, who may own more than the session.
-  using Open = std::function<std::shared_ptr<engine::Session>(const graph::Graph& graph)>;
+  // It is called again after a loss. Shared with the caller, who may own more than the session.
+  using Open = RunMark::Open;
 
   GraphSupervisor(FileSystem& file_system, GraphSupervisorOptions options);
   ~GraphSupervisor();
@@ -94,6 +93,7 @@ class GraphSupervisor {
 
  private:
   using Values = std::vector<Tensor>;
+  using Outcome = std::variant<Values, Error>;
 
   // The last checkpoint and summary.
   struct Last {
@@ -124,7 +124,7 @@ class GraphSupervisor {
   class MarkUse {
    public:
     explicit MarkUse(GraphSupervisor& supervisor) : supervisor_(supervisor) {}
-    ~MarkUse() { supervisor_.mark_.reset(); }
+    ~MarkUse() { supervisor_.mark_.close(); }
     MarkUse(const MarkUse&) = delete;
     MarkUse& operator=(const MarkUse&) = delete;
 
@@ -133,24 +133,26 @@ class GraphSupervisor {
   };
 
   std::filesystem::path checkpoints() const { return options_.log_dir / "checkpoints"; }
-  int64_t runNumber() const;
+  const Clock& clock() const;
   void recover();
   void openSession();
-  engine::Session& markSession();
   bool tryReady(std::string& missing, Duration waited);
-  bool isOwn(int64_t mark) const;
   bool isWhole();
   bool isFinished(const Error& error);
   void noteFinished();
   void finishReplicas();
   void initialiseModel();
-  void setReady(int64_t value);
-  int64_t readyValue();
-  int64_t readStep();
+  void setMark(int64_t value);
+  int64_t readMark();
   bool isLost(const Error& error);
   [[noreturn]] void giveUp(const std::string& missing) const;
   void pause(TimePoint until);
   void pauseAfterLosses();
+  Outcome tryRun(std::span<const engine::Feed> feeds, std::span<const std::string> fetches,
+                 std::span<const std::string> targets, engine::RunMetadata* metadata);
+  Outcome tryGlobalStep();
+  static int64_t stepIn(const Outcome& outcome);
+  void noteLoss(const Error& error);
   void afterStep(std::span<const std::string> fetches, const Values& values);
   void saveOnTime();
   std::shared_ptr<engine::Session> session() const;
@@ -158,12 +160,11 @@ class GraphSupervisor {
   FileSystem& file_system_;
   const GraphSupervisorOptions options_;
   GraphSaver saver_;
-  SystemClock clock_;
+  RunMark mark_;
   std::optional<graph::Graph> graph_;
   Open open_;
   bool is_local_ = false;
   bool was_ready_ = false;                        // prepare() has returned
-  std::shared_ptr<engine::Session> mark_;         // null: the mark is not in use
   std::unique_ptr<summary::EventWriter> events_;  // of the chief
   Last last_;
   HalfTaken half_;

@@ -13,8 +13,8 @@ of 0.999 from 1, so its mean of squares is 1.3e-5 less than the formula's; its b
 the same error, and the variables don't.
 
 The other side is tf.compat.v1.train where it has the optimizer. Where it hasn't:
-- adamw: tf.contrib.opt's is gone; Keras's decays by learning_rate * weight_decay, so it is given
-  weight_decay / learning_rate. For rows it is contrib's rule, written with ops.
+- adamw: Keras's. tf.contrib.opt's is gone, which decayed by weight_decay alone; it is written with
+  ops, for rows too, and is given learning_rate * weight_decay.
 - lamb: Keras's, which has no weight decay in the trust ratio; with it, the paper's algorithm 2.
 - lars: the paper's algorithm 1, with the rate in the accumulator, as TensorFlow Models' "classic
   momentum". tf.contrib.opt's, now gone, multiplied the accumulator by each step's rate.
@@ -288,9 +288,9 @@ def dense_cases():
     yield Case("adam, clip_by_global_norm, moving average", dtf.Adam(0.01),
                averaged(0.9, prepared(clipped_by_global_norm(2.0), tf1(lambda _: train.AdamOptimizer(0.01)))),
                settings={"clip_by_global_norm": 2.0, "moving_average_decay": 0.9})
-    yield Case("adamw", dtf.AdamW(0.01, weight_decay=0.02), adamw_of_contrib(0.01, 0.02))
-    yield Case("adamw, slots", dtf.AdamW(0.01, weight_decay=0.02, **BETAS), adamw_of_contrib(0.01, 0.02, **BETAS), without="")
-    yield Case("adamw, Keras", dtf.AdamW(0.01, epsilon=1e-7, weight_decay=0.02, **BETAS),
+    yield Case("adamw", dtf.AdamW(0.01, weight_decay=2.0), adamw_of_contrib(0.01, 0.02))
+    yield Case("adamw, slots", dtf.AdamW(0.01, weight_decay=2.0, **BETAS), adamw_of_contrib(0.01, 0.02, **BETAS), without="")
+    yield Case("adamw, Keras", dtf.AdamW(0.01, epsilon=1e-7, weight_decay=2.0, **BETAS),
                Keras(lambda: tf.keras.optimizers.AdamW(0.01, 2.0, BETAS["beta1"], BETAS["beta2"])))
     yield Case("rmsprop", dtf.RmsProp(0.01), tf1(lambda _: train.RMSPropOptimizer(0.01)))
     yield Case("rmsprop, decay, momentum, epsilon", dtf.RmsProp(0.01, decay=0.7, momentum=0.5, epsilon=1e-3),
@@ -335,8 +335,8 @@ def sparse_cases():
     yield case("adadelta", dtf.Adadelta(1.0), tf1(lambda _: train.AdadeltaOptimizer(1.0)), scale=1e-3)
     yield case("adam", dtf.Adam(0.01), tf1(lambda _: train.AdamOptimizer(0.01)))
     yield case("adam, slots", dtf.Adam(0.01, **BETAS), tf1(lambda _: train.AdamOptimizer(0.01, **BETAS)), without="")
-    yield case("adamw", dtf.AdamW(0.01, weight_decay=0.02), adamw_of_contrib(0.01, 0.02))
-    yield case("adamw, slots", dtf.AdamW(0.01, weight_decay=0.02, **BETAS), adamw_of_contrib(0.01, 0.02, **BETAS), without="")
+    yield case("adamw", dtf.AdamW(0.01, weight_decay=2.0), adamw_of_contrib(0.01, 0.02))
+    yield case("adamw, slots", dtf.AdamW(0.01, weight_decay=2.0, **BETAS), adamw_of_contrib(0.01, 0.02, **BETAS), without="")
     yield case("rmsprop, momentum", dtf.RmsProp(0.02, momentum=0.5), tf1(lambda _: train.RMSPropOptimizer(0.02, momentum=0.5)))
     yield case("rmsprop, centered", dtf.RmsProp(0.02, centered=True), tf1(lambda _: train.RMSPropOptimizer(0.02, centered=True)))
     yield case("ftrl, regularized", dtf.Ftrl(0.1, l1_regularization_strength=0.2, l2_regularization_strength=0.1,

@@ -4,6 +4,7 @@
 The batch follows from the global step and the rank, so every run ends with the bits of the
 undisturbed one.
 """
+import os
 import pathlib
 import random
 import re
@@ -20,6 +21,9 @@ BUILD, PROGRAM = pathlib.Path(sys.argv[1]), str(pathlib.Path(sys.argv[2]).resolv
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 30)
 STEPS = 800
 WITHIN = 120
+# The failpoint of common/base/failpoint.cc that paces a client, so that a run is not over before
+# its faults: at least so many milliseconds for a step.
+PACE = "supervisor.before_step=sleep:3"
 
 
 def free_ports(count):
@@ -43,29 +47,38 @@ class Cluster:
         ps = ", ".join(f"localhost:{port}" for port in self.ports[:2])
         self.file.write_text(f"job: sync\ncluster:\n  ps: [{ps}]\n  worker: [localhost:{self.ports[2]}]\n")
         self.started = []
+        self.kills = 0
         self.ps = [self.start_ps(0), self.start_ps(1)]
 
-    def start(self, command, name):
+    def start(self, command, name, failpoints=""):
         path = self.folder / f"{name}.{len(self.started)}.log"
+        environment = dict(os.environ, DTF_FAILPOINTS=failpoints)
         with path.open("w") as out:
-            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=self.folder)
+            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=self.folder, env=environment)
         process.log = path
         self.started.append(process)
         return process
 
-    def start_ps(self, index):
+    def start_ps(self, index, failpoints=""):
         command = [BUILD / "daemons/psd/psd", "--cluster", self.file, "--task", str(index), "--serve"]
-        process = self.start(command, f"ps{index}")
+        process = self.start(command, f"ps{index}", failpoints)
         wait_for(process, "event=serving")
         return process
 
-    def client(self, rank, steps=STEPS, workers=2):
+    def client(self, rank, steps=STEPS, workers=2, failpoints=""):
         targets = [f"dtf://localhost:{port}" for port in self.ports[:2]]
-        return self.start([PROGRAM, str(rank), str(workers), str(steps), "log", *targets], f"client{rank}")
+        return self.start([PROGRAM, str(rank), str(workers), str(steps), "log", *targets], f"client{rank}", failpoints)
 
     def restart_ps(self, index):
-        kill(self.ps[index])
+        self.kill(self.ps[index])
         self.ps[index] = self.start_ps(index)
+
+    def kill(self, process):
+        """Kills a process that runs, and counts it."""
+        assert process.poll() is None, f"{process.args} had ended before it was killed:\n{text_of(process)}"
+        process.kill()
+        assert process.wait(WITHIN) == -signal.SIGKILL
+        self.kills += 1
 
     def __enter__(self):
         return self
@@ -87,11 +100,6 @@ def wait_for(process, text):
         assert process.poll() is None, f"{process.args} ended without '{text}':\n{text_of(process)}"
         assert time.monotonic() < deadline, f"no '{text}' in {WITHIN} s:\n{text_of(process)}"
         time.sleep(0.02)
-
-
-def kill(process):
-    process.kill()
-    process.wait()
 
 
 def ended(process):
@@ -143,10 +151,11 @@ def check_events(log):
 
 def killed_ps(folder, index):
     with Cluster(folder) as cluster:
-        clients = [cluster.client(0), cluster.client(1)]
+        clients = [cluster.client(0), cluster.client(1, failpoints=PACE)]
         wait_for_checkpoint(cluster)
         cluster.restart_ps(index)
         texts = [ended(each) for each in clients]
+        assert cluster.kills == 1
         assert all("goes on from step" in text for text in texts), texts
         return result_of(texts[0])
 
@@ -154,17 +163,16 @@ def killed_ps(folder, index):
 def killed_clients(folder, draw):
     """Each client is killed several times, at any point of its step, and started again."""
     with Cluster(folder) as cluster:
-        clients = [cluster.client(0), cluster.client(1)]
+        clients = [cluster.client(rank, failpoints=PACE) for rank in (0, 1)]
         step = 0
         for rank in (1, 0, 1):
             step = wait_for_checkpoint(cluster, step)
             time.sleep(draw.random() * 0.05)
-            if clients[rank].poll() is not None:
-                break
-            kill(clients[rank])
-            clients[rank] = cluster.client(rank)
+            cluster.kill(clients[rank])
+            clients[rank] = cluster.client(rank, failpoints=PACE)
             wait_for(clients[rank], f"worker {rank} begins at step")
         texts = [ended(each) for each in clients]
+        assert cluster.kills == 3
         return result_of(texts[0])
 
 
@@ -181,6 +189,7 @@ def stopped_and_continued(folder):
         clients[1].wait(WITHIN)
         for index in (0, 1):
             cluster.restart_ps(index)
+        assert cluster.kills == 2
         if step >= STEPS:
             return None
         clients = [cluster.client(0), cluster.client(1)]

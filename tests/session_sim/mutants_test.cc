@@ -5,6 +5,7 @@
 
 #include "common/base/log.h"
 #include "tests/session_sim/mutants.h"
+#include "tests/session_sim/replicas_sim.h"
 #include "tests/session_sim/session_sim.h"
 #include "tests/sim/mutant_search.h"
 
@@ -20,9 +21,12 @@ class SessionMutants : public ::testing::TestWithParam<NamedMutant> {
 TEST_P(SessionMutants, IsFound) {
   expectFound(GetParam().name, [](uint64_t seed, bool planted) {
     mutant = planted ? GetParam().mutant : Mutant::kNone;
-    const SessionReport report = runSessionSeed(seed);
+    // Sessions and trainings in turn.
+    const std::vector<std::string> problems =
+        seed % 2 == 0 ? runSessionSeed(seed / 2).problems
+                      : runReplicasSeed(kFirstReplicasSeed + seed / 2).problems;
     mutant = Mutant::kNone;
-    return report.problems.empty() ? "" : report.problems.front();
+    return problems.empty() ? "" : problems.front();
   });
 }
 

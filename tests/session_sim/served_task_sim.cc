@@ -55,12 +55,6 @@ class SimQueue final : public engine::DeviceQueue {
   std::optional<uint64_t> event_;
 };
 
-Incarnation incarnationOf(TimePoint now, uint32_t number) {
-  using Ticks = std::chrono::duration<uint64_t, std::ratio<1, 256>>;
-  const auto ticks = std::chrono::duration_cast<Ticks>(now.time_since_epoch()).count();
-  return Incarnation::of(0, ticks, static_cast<uint8_t>(number));
-}
-
 serving::PartServerOptions optionsOf(const Environment& environment, const ProcessRef& process,
                                      const SessionPlan& plan, TaskId task,
                                      Incarnation incarnation) {
@@ -80,6 +74,12 @@ std::vector<TaskId> tasksOf(const SessionPlan& plan) {
   for (uint32_t i = 0; i < plan.ps_tasks; ++i) tasks.push_back({JobKind::kPs, i});
   for (uint32_t i = 0; i < plan.workers; ++i) tasks.push_back({JobKind::kWorker, i});
   return tasks;
+}
+
+Incarnation incarnationOf(TimePoint now, uint32_t number) {
+  using Ticks = std::chrono::duration<uint64_t, std::ratio<1, 256>>;
+  const auto ticks = std::chrono::duration_cast<Ticks>(now.time_since_epoch()).count();
+  return Incarnation::of(0, ticks, static_cast<uint8_t>(number));
 }
 
 cluster::Address addressOf(TaskId task) {

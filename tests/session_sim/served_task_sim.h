@@ -19,6 +19,8 @@ namespace dtf::sim {
 // The tasks of the plan in order: the ps, then the workers.
 std::vector<TaskId> tasksOf(const SessionPlan& plan);
 cluster::Address addressOf(TaskId task);
+// Returns the incarnation of a process that starts now, after `number` others of its task.
+Incarnation incarnationOf(TimePoint now, uint32_t number);
 
 // Owns: the server. Borrows: its arguments.
 // Threads: one. Made and destroyed from events of the world.

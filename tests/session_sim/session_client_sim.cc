@@ -6,9 +6,6 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/engine/local_tasks.h"
-#include "common/net/error_bridge.h"
-#include "common/runtime/cpu_device.h"
 #include "tests/session_sim/served_task_sim.h"
 #include "tests/session_sim/session_graph.h"
 
@@ -36,84 +33,23 @@ wire::SessionLimits limitsOf(const SessionPlan& plan) {
 
 }  // namespace
 
-// The tasks of one session, as Session sees them: each call waits in the fiber that makes it.
-class SessionClientSim::FiberTasks final : public engine::Tasks {
+// The tasks of one session, with a trace of its steps for a stranger.
+class SessionClientSim::TracedTasks final : public FiberTasks {
  public:
-  FiberTasks(wire::SessionCalls& calls, const runtime::KernelTable& kernels, SessionTrace& trace)
-      : calls_(calls), kernels_(kernels), trace_(trace) {}
-
-  // Call it before anything that waits.
-  void runsIn(kj::WaitScope& scope) { scope_ = &scope; }
-
-  template <class T>
-  T await(kj::Promise<T> promise) const {
-    kj::WaitScope& mine = *scope_;
-    const auto back = kj::defer([&] { scope_ = &mine; });
-    try {
-      return promise.wait(mine);
-    } catch (const kj::Exception& exception) {
-      throw net::toError(exception);
-    }
-  }
-
-  const std::vector<graph::DeviceName>& devices() const override { return calls_.devices(); }
-  bool canRun(const graph::Node& node, const graph::DeviceName&) const override {
-    return engine::needsNoKernel(node) || kernels_.has(node.op, runtime::DeviceType::kCpu);
-  }
-  bool withCpu(const UseCpu& use) override {
-    use(cpu_, kernels_);
-    return true;
-  }
-  std::unique_ptr<engine::PlanParts> registerPlan(std::vector<engine::TaskPart> parts) override;
-  void setVariable(const graph::Node& variable, const Tensor& value) override {
-    await(calls_.setVariable(variable, value));
-  }
-  void abortSteps(const Error& cause) override { calls_.abortSteps(cause); }
-  void reset(const std::string& container) override { await(calls_.reset(container)); }
-  engine::RendezvousLoad load() const override { return await(calls_.load()); }
+  TracedTasks(wire::SessionCalls& calls, const runtime::KernelTable& kernels, SessionTrace& trace)
+      : FiberTasks(calls, kernels), trace_(trace) {}
 
  private:
-  class Plan;
+  void registering(uint64_t plan, const std::vector<engine::TaskPart>& parts) override;
+  void ended(uint64_t plan, uint64_t step) override {
+    if (plan == trace_.plan) trace_.ended_step = step;
+  }
 
-  void learn(uint64_t plan, const std::vector<engine::TaskPart>& parts);
-
-  wire::SessionCalls& calls_;
-  const runtime::KernelTable& kernels_;
   SessionTrace& trace_;
-  runtime::CpuDevice cpu_;
-  mutable kj::WaitScope* scope_ = nullptr;
-  uint64_t next_plan_ = 1;
 };
 
-class SessionClientSim::FiberTasks::Plan final : public engine::PlanParts {
- public:
-  Plan(FiberTasks& tasks, uint64_t number) : tasks_(tasks), number_(number) {}
-  ~Plan() override { tasks_.calls_.releasePlan(number_); }
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
-
-  // A failed step may still run on a task that its client has given up.
-  engine::StepResult run(uint64_t step, const engine::StepFeeds& feeds, bool is_traced) override {
-    engine::StepResult result = tasks_.await(tasks_.calls_.run(number_, step, feeds, is_traced));
-    if (number_ == tasks_.trace_.plan) tasks_.trace_.ended_step = step;
-    return result;
-  }
-
- private:
-  FiberTasks& tasks_;
-  const uint64_t number_;
-};
-
-std::unique_ptr<engine::PlanParts> SessionClientSim::FiberTasks::registerPlan(
-    std::vector<engine::TaskPart> parts) {
-  auto plan = std::make_unique<Plan>(*this, next_plan_);
-  learn(next_plan_, parts);
-  await(calls_.registerPlan(next_plan_++, std::move(parts)));
-  return plan;
-}
-
-void SessionClientSim::FiberTasks::learn(uint64_t plan,
-                                         const std::vector<engine::TaskPart>& parts) {
+void SessionClientSim::TracedTasks::registering(uint64_t plan,
+                                                const std::vector<engine::TaskPart>& parts) {
   for (const engine::TaskPart& part : parts) {
     for (const engine::TaskPart::Edge& edge : part.edges) {
       const graph::Node& node = part.graph.node(edge.node);
@@ -212,7 +148,7 @@ void SessionClientSim::open(kj::WaitScope& scope) {
   std::vector<wire::RemoteTarget> targets;
   for (const TaskId task : tasksOf(plan_)) targets.push_back({addressOf(task), task});
   calls_ = std::make_unique<wire::SessionCalls>(loop_, std::move(targets), limitsOf(plan_));
-  auto tasks = std::make_unique<FiberTasks>(*calls_, kernels_, *trace_);
+  auto tasks = std::make_unique<TracedTasks>(*calls_, kernels_, *trace_);
   tasks->runsIn(scope);
   tasks->await(calls_->open(trace_->token));
   tasks_ = tasks.get();

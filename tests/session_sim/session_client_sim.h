@@ -14,6 +14,7 @@
 #include "common/engine/session.h"
 #include "common/runtime/kernel.h"
 #include "common/wire/session/session_calls.h"
+#include "tests/session_sim/fiber_tasks.h"
 #include "tests/session_sim/job_ledger.h"
 #include "tests/session_sim/session_plan.h"
 #include "tests/sim/sim_loop.h"
@@ -62,7 +63,7 @@ class SessionClientSim {
   const std::shared_ptr<SessionTrace>& trace() const { return trace_; }
 
  private:
-  class FiberTasks;
+  class TracedTasks;
   struct Abort {
     TimePoint at;
     std::string text;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/base/log.h"
+#include "tests/session_sim/replicas_sim.h"
 #include "tests/session_sim/session_sim.h"
 
 namespace dtf::sim {
@@ -27,6 +28,33 @@ TEST_F(SessionSimulation, TheSameSeedIsTheSameRunAndAnotherIsAnother) {
     hashes.insert(first.hash);
   }
   EXPECT_EQ(hashes.size(), 40U);
+}
+
+TEST_F(SessionSimulation, ATrainingIsTheSameWithItsSeedToo) {
+  std::set<uint64_t> hashes;
+  for (uint64_t seed = kFirstReplicasSeed; seed < kFirstReplicasSeed + 40; ++seed) {
+    const ReplicasReport first = runReplicasSeed(seed);
+    const ReplicasReport second = runReplicasSeed(seed);
+    EXPECT_EQ(first.hash, second.hash) << "seed " << seed;
+    EXPECT_EQ(first.events, second.events) << "seed " << seed;
+    hashes.insert(first.hash);
+  }
+  EXPECT_EQ(hashes.size(), 40U);
+}
+
+TEST_F(SessionSimulation, TrainingsReachWhatTheyAreMadeFor) {
+  ReplicasReport sum;
+  for (uint64_t seed = kFirstReplicasSeed; seed < kFirstReplicasSeed + 200; ++seed)
+    sum += runReplicasSeed(seed);
+  std::printf("%s\n", sum.text().c_str());
+  EXPECT_GT(sum.clients.steps, 2'000U);
+  EXPECT_GT(sum.clients.dropped, 20U);
+  EXPECT_GT(sum.clients.recovered, 50U);
+  EXPECT_GT(sum.task_kills, 50U);
+  EXPECT_GT(sum.client_kills, 50U);
+  EXPECT_GT(sum.disk_crashes, 3U);
+  EXPECT_GT(sum.freezes, 20U);
+  EXPECT_GT(sum.checkpoints, 500U);
 }
 
 // A simulation that never reaches the hard cases proves nothing about them.

@@ -208,8 +208,18 @@ void Network::send(Pipe& pipe, std::vector<kj::byte> bytes) {
         pipe.under_way.pop_front();
         pipe.unread.insert(pipe.unread.end(), flight.bytes.begin(), flight.bytes.end());
         arrived(pipe);
+        ++arrived_;
+        for (auto each = on_message_.find(arrived_); each != on_message_.end();
+             each = on_message_.find(arrived_)) {
+          scheduler_.after({}, nullptr, std::move(each->second));
+          on_message_.erase(each);
+        }
       });
   pipe.under_way.push_back({event, std::move(bytes), false, false});
+}
+
+void Network::onMessage(uint64_t number, std::function<void()> event) {
+  on_message_.emplace(number, std::move(event));
 }
 
 void Network::sendEnd(Pipe& pipe, bool reset) {

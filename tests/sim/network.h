@@ -62,6 +62,9 @@ class Network {
   // Cuts all connections of `process`.
   void cutAll(const ProcessRef& process);
   std::string describe(size_t index) const;
+  // Calls `event` once the message `number` of all, from 1, has arrived, and its process has done
+  // what follows from it at once.
+  void onMessage(uint64_t number, std::function<void()> event);
   // The newest connection that process `from` has made to `to`.
   std::optional<size_t> find(const std::string& from, const std::string& to,
                              net::ConnectionKind kind) const;
@@ -89,6 +92,8 @@ class Network {
   std::map<std::string, Listener> listeners_;
   std::vector<std::weak_ptr<Connection>> connections_;
   uint64_t connections_made_ = 0;
+  uint64_t arrived_ = 0;                                       // messages, or pieces of them
+  std::multimap<uint64_t, std::function<void()>> on_message_;  // by number
 };
 
 }  // namespace dtf::sim

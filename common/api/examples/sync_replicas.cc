@@ -81,7 +81,9 @@ void run(int64_t rank, int64_t workers, int64_t steps, const std::string& log_di
   int64_t step = supervisor.globalStep();
   std::printf("worker %d begins at step %d\n", static_cast<int>(rank), static_cast<int>(step));
   std::fflush(stdout);
-  while (!supervisor.shouldStop() && step < steps) {
+  // The chief ends the run. Until then the others stay: if a ps is lost between the last step and
+  // its checkpoint, the chief goes back, and needs their gradients again.
+  while (!supervisor.shouldStop() && (rank != 0 || step < steps)) {
     const Batch batch = batchOf(step, rank);
     const dtf::RunResult result = supervisor.run({{"x", batch.xs}, {"y", batch.ys}},
                                                  {graph.name(training.train), graph.name(loss)});

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/failpoint.h"
 #include "common/base/text.h"
 #include "common/net/error_bridge.h"
 #include "common/net/timer.h"
@@ -41,7 +42,12 @@ class RemoteStep {
 
   kj::Promise<engine::StepResult> run(const engine::StepFeeds& feeds) {
     kj::Vector<kj::Promise<void>> calls;
-    for (size_t i = 0; i < parts_.size(); ++i) calls.add(runPart(i, feeds[i]));
+    DTF_FAILPOINT("session.before_send");
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (i > 0) DTF_FAILPOINT("session.between_tasks");
+      calls.add(runPart(i, feeds[i]));
+    }
+    DTF_FAILPOINT("session.after_send");
     deadline_ = timer_.afterDelay(net::toKj(limits_.step_max))
                     .then([this] { fail(Error(ErrorCode::kDeadline, lateText())); })
                     .eagerlyEvaluate(nullptr);
@@ -49,6 +55,7 @@ class RemoteStep {
         .then([this] { return kj::joinPromises(aborting_.releaseAsArray()); })
         .then([this] {
           if (cause_) net::throwAsKj(*cause_);
+          DTF_FAILPOINT("session.after_step");
           return std::move(result_);
         });
   }
@@ -64,6 +71,7 @@ class RemoteStep {
            })
         .then(
             [this, i](PartResult&& result) {
+              DTF_FAILPOINT("session.after_reply");
               ended_[i] = true;
               result_.fetches[i] = std::move(result.fetches);
               result_.kernels += result.kernels;
