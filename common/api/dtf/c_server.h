@@ -22,8 +22,8 @@ dtf_code dtf_cluster_new(dtf_cluster** made);
 dtf_code dtf_cluster_parse(const char* text, const char* folder, dtf_cluster** made);
 void dtf_cluster_free(dtf_cluster* cluster);
 /* Adds the next task of `job`, "ps" or "worker", at `address`, "host:port". "host:auto": the kernel
- * chooses a port, which dtf_server_target() returns. The other tasks don't learn it, so a session
- * whose graph names such a task has that target among its own, or is refused.
+ * chooses a port, which dtf_server_target() returns. The other tasks don't learn it, so such a
+ * task takes no part in the graphs of others: a graph that names it is refused.
  * DTF_BAD_CONFIG: another job, no address, or an address that another task has. */
 dtf_code dtf_cluster_add(dtf_cluster* cluster, const char* job, const char* address);
 /* Returns the number of tasks of a job; 0 also for an unknown job. */

@@ -46,7 +46,7 @@ void refuseAutomatic(const TaskLink& reporting, TaskId wanted) {
       ErrorCode::kBadConfig,
       fmt::format("the graph names {0}, which has the address {1} in the cluster of {2}, and no "
                   "other task learns the port that the kernel chose: give {0} a port in the "
-                  "cluster of every program, or give the session the target of {0}, too",
+                  "cluster of every program",
                   wanted.name(), at->second.str(), reporting.task().name())));
 }
 
