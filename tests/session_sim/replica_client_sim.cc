@@ -58,6 +58,11 @@ ReplicaClientSim::End ReplicaClientSim::work(kj::WaitScope& scope) {
   }
 }
 
+void ReplicaClientSim::wait(kj::WaitScope& scope, TimePoint until) {
+  const Duration left = until - environment_.scheduler.now();
+  if (left > Duration{0}) loop_.timer().afterDelay(left.count() * kj::NANOSECONDS).wait(scope);
+}
+
 train::GraphSupervisorOptions ReplicaClientSim::options(kj::WaitScope& scope) {
   train::GraphSupervisorOptions options;
   options.is_chief = rank_ == 0;
@@ -71,10 +76,7 @@ train::GraphSupervisorOptions ReplicaClientSim::options(kj::WaitScope& scope) {
   options.saver.max_to_keep = 0;
   options.saver.incarnation = incarnation_;
   options.clock = &environment_.scheduler;
-  options.wait_until = [this, &scope](TimePoint until) {
-    const Duration left = until - environment_.scheduler.now();
-    if (left > Duration{0}) loop_.timer().afterDelay(left.count() * kj::NANOSECONDS).wait(scope);
-  };
+  options.wait_until = [this, &scope](TimePoint until) { wait(scope, until); };
   return options;
 }
 
@@ -103,16 +105,20 @@ void ReplicaClientSim::train(kj::WaitScope& scope) {
   supervisor.prepare(
       replica.graph, [this, &scope](const graph::Graph& graph) { return open(graph, scope); },
       false);
-  const int64_t step = trainTo(supervisor, replica);
+  const int64_t step = trainTo(supervisor, replica, scope);
   hooks_.log(fmt::format("{} is at step {}, and stops", process_->name, step));
   supervisor.stop();
 }
 
 // The chief ends the run. Until then the others stay: it may have to go back.
-int64_t ReplicaClientSim::trainTo(train::GraphSupervisor& supervisor, const ReplicaGraph& replica) {
+int64_t ReplicaClientSim::trainTo(train::GraphSupervisor& supervisor, const ReplicaGraph& replica,
+                                  kj::WaitScope& scope) {
   int64_t step = supervisor.globalStep();
   hooks_.log(fmt::format("{} begins at step {}", process_->name, step));
   while (!supervisor.shouldStop() && (rank_ != 0 || step < int64_t{plan_.world.steps})) {
+    // Backups may go on without a chief: not for thousands of steps.
+    if (step > int64_t{plan_.world.steps})
+      wait(scope, environment_.scheduler.now() + std::chrono::milliseconds(50));
     const auto next = takeStep(supervisor, replica, step);
     if (next) {
       step = *next;

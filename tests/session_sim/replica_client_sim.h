@@ -54,11 +54,13 @@ class ReplicaClientSim {
  private:
   End work(kj::WaitScope& scope);
   void train(kj::WaitScope& scope);
-  int64_t trainTo(train::GraphSupervisor& supervisor, const ReplicaGraph& replica);
+  int64_t trainTo(train::GraphSupervisor& supervisor, const ReplicaGraph& replica,
+                  kj::WaitScope& scope);
   std::optional<int64_t> takeStep(train::GraphSupervisor& supervisor, const ReplicaGraph& replica,
                                   int64_t step);
   std::shared_ptr<engine::Session> open(const graph::Graph& graph, kj::WaitScope& scope);
   train::GraphSupervisorOptions options(kj::WaitScope& scope);
+  void wait(kj::WaitScope& scope, TimePoint until);
 
   const Environment environment_;
   const ReplicasPlan& plan_;

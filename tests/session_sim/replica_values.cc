@@ -62,7 +62,9 @@ Tensor factorOf(const ReplicasPlan& plan, int64_t step, uint32_t rank, size_t va
   for (float& value : factor.as<float>()) {
     x = (x + 1) * 0x9E3779B97F4A7C15;
     x ^= x >> 31;
-    value = static_cast<float>(static_cast<double>(x >> 11) * 0x1p-54 - 0.25);
+    value = static_cast<float>(static_cast<double>(x >> 11) * 0x1p-54);
+    if (plan.hasAllRanks())
+      value -= 0.25F;  // else the values become smaller: the steps may be many
   }
   return factor;
 }
