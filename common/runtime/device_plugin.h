@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-#define DTF_DEVICE_PLUGIN_VERSION 5u
+#define DTF_DEVICE_PLUGIN_VERSION 6u
 #define DTF_DEVICE_PLUGIN_SYMBOL "dtf_device_plugin_calls"
 
 typedef enum dtf_plugin_code {

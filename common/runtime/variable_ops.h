@@ -15,10 +15,9 @@ inline constexpr int64_t kArenaLine = 16;
 
 // An in-place update with the formulae of optimizer/optimizer.h, to the bit.
 //
-//   inputs   learning rate [1] (of this update: optimizer::UpdateConstants::learning_rate), kinds
-//   uint8
-//            [lines], rates [statistics], gradient, parameters, the optimizer's slots, moving
-//            averages where they are kept
+//   inputs   learning rate and weight decay of this update [2] (as optimizer::UpdateConstants has
+//            them), kinds uint8 [lines], rates [statistics], gradient, parameters, the optimizer's
+//            slots, moving averages where they are kept
 //   outputs  parameters, slots, moving averages: in the memory of those inputs
 //
 // A line's kind is 0 if it is trained. Otherwise it belongs to a statistic, which moves towards the

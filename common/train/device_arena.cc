@@ -42,7 +42,6 @@ graph::Attributes attributesOf(const optimizer::UpdateConstants& c) {
           {"l1", double{c.l1}},
           {"l2_twice", double{c.l2_twice}},
           {"l2_shrinkage_twice", double{c.l2_shrinkage_twice}},
-          {"weight_decay", double{c.weight_decay}},
           {"clip_by_value", double{c.clip_by_value}},
           {"l2", double{c.l2}},
           {"one_minus_average_decay", double{c.one_minus_average_decay}}};
@@ -91,7 +90,7 @@ DeviceArena::DeviceArena(const arena::ParameterLayout& layout,
     slots_.push_back(on_.device->allocate(ownBytes()));
   keep(layout);
   const Lines lines(layout, begin_, end_);
-  learning_rate_ = on_.device->allocate(sizeof(float));
+  step_rates_ = on_.device->allocate(2 * sizeof(float));
   kinds_ = copied(lines.kinds.data(), lines.kinds.size());
   rates_ = copied(lines.rates.data(), lines.rates.size() * sizeof(float));
   statistics_ = copied(lines.statistics.data(), lines.statistics.size() * sizeof(int32_t));
@@ -159,7 +158,7 @@ void DeviceArena::addInspection(const Lines& lines, const cluster::OptimizerSpec
 void DeviceArena::addUpdate(const Lines& lines, const cluster::OptimizerSpec& optimizer) {
   std::vector<DeviceTensor> changed = {ownTensor(own(parameters_))};
   for (const runtime::DeviceMemory& slot : slots_) changed.push_back(ownTensor(slot.get()));
-  std::vector<DeviceTensor> inputs = {{vectorOf(DType::kFloat32, 1), learning_rate_.get()},
+  std::vector<DeviceTensor> inputs = {{vectorOf(DType::kFloat32, 2), step_rates_.get()},
                                       {vectorOf(DType::kUInt8, lines.kinds.size()), kinds_.get()},
                                       {vectorOf(DType::kFloat32, lines.rates.size()), rates_.get()},
                                       ownTensor(own(gradients_))};
@@ -229,23 +228,27 @@ DeviceArena::Findings DeviceArena::finishInspection() {
 void DeviceArena::scaleGradients(float factor) {
   const runtime::DeviceLock lock(*on_.device);
   if (scaling_.empty()) return;
-  send(factor, factor_);
+  send(factor, factor_.get());
   scaling_.run();
 }
 
 // The device reads the number when the copy is done, so the ring keeps it until then.
-void DeviceArena::send(float value, const runtime::DeviceMemory& to) {
+void DeviceArena::send(float value, std::byte* to) {
   if (sends_ > 0 && sends_ % sent_.size() == 0) on_.device->synchronise();
   float& from = sent_[sends_++ % sent_.size()];
   from = value;
-  on_.device->copyToDevice(to.get(), reinterpret_cast<const std::byte*>(&from), sizeof from);
+  on_.device->copyToDevice(to, reinterpret_cast<const std::byte*>(&from), sizeof from);
 }
 
-void DeviceArena::update(float learning_rate) {
+void DeviceArena::update(const optimizer::UpdateConstants& constants) {
   const runtime::DeviceLock lock(*on_.device);
   if (update_.empty()) return;
-  if (rate_ != learning_rate) send(learning_rate, learning_rate_);
-  rate_ = learning_rate;
+  const std::array rates = {constants.learning_rate, constants.weight_decay};
+  if (sent_rates_ != rates) {
+    send(rates[0], step_rates_.get());
+    send(rates[1], step_rates_.get() + sizeof(float));
+  }
+  sent_rates_ = rates;
   update_.run();
 }
 

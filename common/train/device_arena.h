@@ -15,6 +15,7 @@
 
 #include "common/arena/parameter_layout.h"
 #include "common/cluster/optimizer_spec.h"
+#include "common/optimizer/optimizer.h"
 #include "common/runtime/compiled_step.h"
 #include "common/runtime/device.h"
 #include "common/train/device_operations.h"
@@ -63,7 +64,7 @@ class DeviceArena {
   void scaleGradients(float factor);
 
   // Updates its lines in place. May return before the device is done.
-  void update(float learning_rate);
+  void update(const optimizer::UpdateConstants& constants);
   // Fetches the lines of all other towers, for which the caller has waited since their update. May
   // return before the device is done.
   void takeParameters(const DeviceArenas& all);
@@ -81,7 +82,7 @@ class DeviceArena {
   void addMean(uint32_t towers);
   void addUpdate(const Lines& lines, const cluster::OptimizerSpec& optimizer);
   void addInspection(const Lines& lines, const cluster::OptimizerSpec& optimizer);
-  void send(float value, const runtime::DeviceMemory& to);
+  void send(float value, std::byte* to);
   DeviceTensor ownTensor(std::byte* memory) const;
   void read(const std::byte* from, float* to, size_t bytes);
 
@@ -92,14 +93,14 @@ class DeviceArena {
   runtime::DeviceMemory parameters_, gradients_;
   std::vector<runtime::DeviceMemory> slots_;   // of its lines
   std::vector<runtime::DeviceMemory> others_;  // other towers' gradients of its lines, by tower
-  runtime::DeviceMemory learning_rate_, factor_, kinds_, rates_, statistics_;
+  runtime::DeviceMemory step_rates_, factor_, kinds_, rates_, statistics_;
   runtime::DeviceMemory found_there_, norm_;  // results of an inspection
   bool has_statistics_ = false, clips_ = false;
   int64_t found_ = 0;
   float found_norm_ = 0;
   runtime::KeptVariables kept_;
   DeviceOperations mean_, inspection_, scaling_, update_;
-  std::optional<float> rate_;  // on the device
+  std::optional<std::array<float, 2>> sent_rates_;  // on the device
   // A ring of numbers on their way to the device; send() waits once a round.
   std::array<float, 64> sent_{};
   size_t sends_ = 0;

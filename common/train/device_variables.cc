@@ -97,7 +97,7 @@ void DeviceVariables::write(std::span<const float> parameters,
 // Waits for all updates before any tower fetches their parameters. So no tower still reads
 // gradients that the next step overwrites.
 void DeviceVariables::update(const optimizer::UpdateConstants& constants) {
-  for (const auto& arena : arenas_) arena->update(constants.learning_rate);
+  for (const auto& arena : arenas_) arena->update(constants);
   if (arenas_.size() == 1) return;
   for (const auto& arena : arenas_) arena->wait();
   for (const auto& arena : arenas_) arena->takeParameters(arenas_);

@@ -15,6 +15,13 @@ float numberOf(const Operation& o, std::string_view key) {
   return static_cast<float>(o.number(key));
 }
 
+// The numbers that change from update to update. Rules that have no decay of their own take the
+// learning rate.
+struct StepRates {
+  float learning_rate, weight_decay;
+  DTF_HOST_DEVICE operator float() const { return learning_rate; }
+};
+
 // A rule is a formula of optimizer_formulae.h with its constants; a variable has kSlots slots of
 // its own.
 struct GradientDescent {
@@ -67,11 +74,9 @@ struct Adam {
 struct AdamW {
   static constexpr int kSlots = 2;
   optimizer::Moments moments;
-  float weight_decay;
-  explicit AdamW(const Operation& o)
-      : moments(momentsOf(o)), weight_decay(numberOf(o, "weight_decay")) {}
-  DTF_HOST_DEVICE float operator()(float w, float* slots, float g, float lr) const {
-    return optimizer::adamWOf(w, slots[0], slots[1], g, lr, moments, weight_decay);
+  explicit AdamW(const Operation& o) : moments(momentsOf(o)) {}
+  DTF_HOST_DEVICE float operator()(float w, float* slots, float g, StepRates at) const {
+    return optimizer::adamWOf(w, slots[0], slots[1], g, at.learning_rate, moments, at.weight_decay);
   }
 };
 struct RmsProp {
@@ -112,7 +117,7 @@ struct Ftrl {
 // The arrays and constants common to all rules. All arrays but the first three have the arena's
 // layout.
 struct Arena {
-  const float* learning_rate;
+  const StepRates* step;
   const uint8_t* kinds;  // by line; 0: trained, otherwise a statistic with rate rates[kind - 1]
   const float* rates;
   const float* gradient;
@@ -143,7 +148,7 @@ struct UpdateAt {
     for (int i = 0; i < kArenaPack; ++i) {
       float own[kArrays];
       for (int s = 0; s < kArrays; ++s) own[s] = slots[s].at[i];
-      trained.at[i] = rule(w.at[i], own, gradientOf(g.at[i], w.at[i]), *arena.learning_rate);
+      trained.at[i] = rule(w.at[i], own, gradientOf(g.at[i], w.at[i]), *arena.step);
       for (int s = 0; s < kArrays; ++s) slots[s].at[i] = own[s];
     }
     for (int s = 0; s < Rule::kSlots; ++s) store(arena.slots[s], pack, slots[s]);
@@ -183,7 +188,7 @@ class UpdateKernel final : public Kernel {
         one_minus_average_decay_(numberOf(o, "one_minus_average_decay")) {
     const size_t arrays = 1 + static_cast<size_t>(Rule::kSlots) + (averages_ ? 1 : 0);
     bool fits = o.inputs.size() == kParameters + arrays && o.outputs.size() == arrays &&
-                o.inputs[1].elements() == packs_ / kPacksOfLine;
+                o.inputs[0].elements() == 2 && o.inputs[1].elements() == packs_ / kPacksOfLine;
     for (const TensorSpec& output : o.outputs)
       fits = fits && output.elements() == packs_ * kArenaPack &&
              output.elements() % runtime::kArenaLine == 0;
@@ -194,7 +199,7 @@ class UpdateKernel final : public Kernel {
                         "Node '" + o.name + "': not the arrays that its optimizer has.");
   }
   void launch(Device& device, const Arguments& a) override {
-    Arena arena{a.in(0),
+    Arena arena{reinterpret_cast<const StepRates*>(a.in(0)),
                 a.in<uint8_t>(1),
                 a.in(2),
                 a.in(3),
