@@ -72,26 +72,33 @@ std::vector<std::string> readNames(const std::string& file, const CsvRecords& re
 
 namespace {
 
-// Whether a record is "1 3:0.5 7:2", however the delimiter divides it.
-bool isOfLibsvm(const CsvRecords& records) {
-  size_t words = 0, values = 0;  // the first word is the label
+// Whether a record is "1 3:0.5 7:2": words between spaces, with ascending indices. Clock times in
+// fields of their own are none.
+bool isOfLibsvm(const CsvRecords& records, char delimiter) {
+  size_t words = 0;  // the first one is the label
+  std::optional<uint32_t> last;
   for (size_t i = 0; i < records.size(); ++i) {
     std::string_view rest = trimmed(records.field(i));
     while (!rest.empty()) {
       const std::string_view word = rest.substr(0, rest.find_first_of(" \t"));
       rest = trimmed(rest.substr(word.size()));
-      ++words;
-      if (words == 1 ? !numberOf<double>(word) : !isIndexedValue(word)) return false;
-      values += words > 1 ? 1 : 0;
+      if (++words == 1) {
+        if (!numberOf<double>(word)) return false;
+        continue;
+      }
+      if (!isIndexedValue(word)) return false;
+      const auto index = numberOf<uint32_t>(word.substr(0, word.find(':')));
+      if (last && *index <= *last) return false;
+      last = index;
     }
   }
-  return values > 0;
+  return last && (delimiter == ' ' || words > records.size());
 }
 
 }  // namespace
 
 void checkForm(const std::string& file, const CsvRecords& records, const cluster::CsvSpec& spec) {
-  if (isOfLibsvm(records))
+  if (isOfLibsvm(records, spec.delimiter))
     throw Error(ErrorCode::kBadConfig,
                 file +
                     ": this seems to be a libsvm file, of labels and values with their index: "

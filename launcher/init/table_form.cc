@@ -172,8 +172,14 @@ Division findDivision(const fs::path& file) {
   failNoTable(file, wrong);
 }
 
+// "1,234": the comma may divide thousands.
+bool mayHaveThousands(const std::string& field) {
+  const size_t comma = field.find(',');
+  return comma != std::string::npos && field.size() == comma + 4;
+}
+
 // Returns what divides a number's decimals: a comma if fields of the sample are numbers with one,
-// and none is a number with a point.
+// and none is a number with a point. Three digits behind each comma leave it open.
 char findDecimal(const std::vector<TableRecord>& sample, char delimiter) {
   if (delimiter == ',') return '.';
   bool has_comma = false;
@@ -181,7 +187,7 @@ char findDecimal(const std::vector<TableRecord>& sample, char delimiter) {
     for (const std::string& field : record) {
       const bool divides = field.find_first_of(".,") != std::string::npos;
       if (divides && data::decimalOf(field, '.')) return '.';
-      has_comma = has_comma || (divides && data::decimalOf(field, ','));
+      has_comma = has_comma || (divides && data::decimalOf(field, ',') && !mayHaveThousands(field));
     }
   return has_comma ? ',' : '.';
 }

@@ -156,7 +156,7 @@ struct Adam {
         .set("weight_decay", weight_decay);
   }
 };
-// `weight_decay` is required.
+// `weight_decay` is required; each step subtracts it times the learning rate and the variable.
 struct AdamW {
   Setting weight_decay = {};
   Rate learning_rate = {};

@@ -61,6 +61,7 @@ TEST_F(CsvHeaderTest, ALibsvmFileIsNamed) {
       "t.csv: this seems to be a libsvm file, of labels and values with their index: set "
       "'format: libsvm'";
   EXPECT_EQ(wrong("1 1:0.5 3:2\n0 2:1.5\n"), named);
+  EXPECT_EQ(wrong("1,12:30,18:15\n"), "") << "clock times";
   spec_.delimiter = ' ';
   EXPECT_EQ(wrong("-1 1:0.5 3:2\n0 2:1.5\n"), named);
   EXPECT_EQ(wrong("1 12:30 noon\n"), "");

@@ -117,7 +117,7 @@ class Adam(Optimizer):
 
 @dataclasses.dataclass(frozen=True)
 class AdamW(Adam):
-    """`weight_decay` is required."""
+    """`weight_decay` is required; each step subtracts it times the learning rate and the variable."""
     name: ClassVar[str] = "adamw"
 
 

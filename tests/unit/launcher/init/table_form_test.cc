@@ -34,6 +34,8 @@ TEST_F(TableFormTest, DecimalCommasAreFound) {
   const TableProfile many = profile("a;b;y\n" + records("0,5;0,1;2,75\n1,5;1,25;4,5\n", 9));
   EXPECT_EQ(many.form.delimiter, ';') << "a comma divides each record into more fields";
   EXPECT_EQ(many.form.skip_lines, 0);
+  EXPECT_EQ(profile("a;b;y\n" + records("1,234;1;0\n999;2;1\n", 9)).form.decimal, '.')
+      << "these may be thousands";
   const TableProfile mixed = profile("a;b;kind\n" + records("1,5;2.5;x\n2,75;3.5;y\n", 9));
   EXPECT_EQ(mixed.form.decimal, '.');
   EXPECT_EQ(mixed.columns[0].why, "'1,5' has a decimal comma, other columns have a point");
