@@ -72,7 +72,7 @@ TEST_F(DeviceArenaTest, WhatIsWrittenIsRead) {
 TEST_F(DeviceArenaTest, AnUpdateIsThatOfTheOptimizer) {
   const WorkerDevices devices({"gpu:0"}, 1, runtime::tableRule());
   const DeviceArenas all = arenas(devices);
-  all[0]->update(0.25F);
+  all[0]->update({.learning_rate = 0.25F});
   all[0]->wait();
   EXPECT_EQ(slotOf(*all[0]), std::vector<float>(elements(), 1));
   EXPECT_EQ(parametersOf(*all[0]), std::vector<float>(elements(), 0.75F));
@@ -82,7 +82,7 @@ TEST_F(DeviceArenaTest, OfTwoTowersEachUpdatesHalfAndTakesTheOthers) {
   const WorkerDevices devices({"gpu:0", "gpu:1"}, 2, runtime::tableRule());
   const DeviceArenas all = arenas(devices);
   for (const auto& arena : all) arena->takeMean(all);
-  for (const auto& arena : all) arena->update(0.25F);
+  for (const auto& arena : all) arena->update({.learning_rate = 0.25F});
   for (const auto& arena : all) arena->wait();
   std::vector<float> slot(elements(), -1);
   all[0]->readSlot(0, slot.data());
