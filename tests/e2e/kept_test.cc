@@ -298,7 +298,10 @@ TEST_F(KeptTest, AJobThatNoLongerImprovesEndsEarlyAndIsDone) {
     EXPECT_NE(why.find(" of step 10 in 3 evaluations"), std::string::npos) << why;
     const uint64_t reached = summary()["global_step"].asUint64();
     EXPECT_GE(reached, 40u);
-    EXPECT_LT(reached, 50u) << "before the next evaluation";
+    // Asynchronous workers go on while the chief evaluates.
+    if (ps == 0) {
+      EXPECT_LT(reached, 50u) << "before the next evaluation";
+    }
     EXPECT_EQ(steps().back(), reached);
     EXPECT_NE(ended.out.find("  ended      early: accuracy"), std::string::npos) << ended.out;
     for (const Json& task : summary()["tasks"]) EXPECT_EQ(task["exit_code"], 0) << task;
