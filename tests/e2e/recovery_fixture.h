@@ -80,9 +80,18 @@ class RecoveryTest : public ClusterTest {
     const auto end = std::chrono::steady_clock::now() + Process::kSlowest * kEnd;
     while (lastStep() < step) {
       ASSERT_LT(std::chrono::steady_clock::now(), end) << workers_[0]->err();
-      ASSERT_TRUE(workers_[0]->running()) << workers_[0]->err();
+      ASSERT_TRUE(workers_[0]->running()) << logsOfEnded();
       ::usleep(5'000);
     }
+  }
+
+  // Also of the tasks that a test has killed and not started again.
+  std::string logsOfEnded() {
+    std::string logs;
+    for (Tasks* tasks : {&ps_, &workers_})
+      for (auto& task : *tasks)
+        if (task != nullptr && !task->running()) logs += task->err() + "\n";
+    return logs;
   }
 
   // The chief's last word of its progress; -1: none yet.
