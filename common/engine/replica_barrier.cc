@@ -302,17 +302,22 @@ Awaited::Wait ReplicaBarrier::pause(Done done) {
   return last_wait_;
 }
 
+// The pauses end first: a global step without a value has an error below.
 void ReplicaBarrier::resume(Variable& global_step) {
-  follow(global_step);
   std::vector<Call> calls;
   {
     MutexLock lock(mutex_);
-    const int64_t step = counterValue(global_step);
-    const bool decides = isComplete();
-    if (decides) count(global_step, step);
     for (auto& [wait, done] : pauses_) calls.push_back({std::move(done), FifoQueue::Elements(1)});
     pauses_.clear();
-    if (decides) decide(step, calls);
+  }
+  make(std::exchange(calls, {}));
+  follow(global_step);
+  {
+    MutexLock lock(mutex_);
+    const int64_t step = counterValue(global_step);
+    if (!pauses_.empty() || !isComplete()) return;  // a new pause has its own resume
+    count(global_step, step);
+    decide(step, calls);
   }
   make(std::move(calls));
 }
@@ -357,6 +362,12 @@ void ReplicaBarrier::reset() {
                                                "' was set, or its container reset, while a step "
                                                "waited for other replicas"),
             calls);
+    for (auto& [wait, done] : pauses_)
+      calls.push_back(
+          {std::move(done), Error(ErrorCode::kUnavailable, "the global step '" + name_ +
+                                                               "' was set, or its container reset, "
+                                                               "while its replicas were paused")});
+    pauses_.clear();
     step_ = -1;
     last_ = {};
     // A gradient that was begun before belongs to the values before, also if the steps are equal.

@@ -305,6 +305,28 @@ TEST_F(ReplicaBarrierTest, ResumingWithoutAPauseDecidesNothing) {
   EXPECT_EQ(globalStep(), 1);
 }
 
+TEST_F(ReplicaBarrierTest, APauseEndsWithTheValuesThatItIsOf) {
+  for (const bool is_set : {true, false}) {
+    std::string why;
+    barrier().pause([&](const FifoQueue::Outcome& outcome) {
+      ASSERT_TRUE(std::holds_alternative<Error>(outcome));
+      why = std::get<Error>(outcome).message();
+    });
+    if (is_set) set(7);
+    if (!is_set) counter_.clear();
+    EXPECT_THAT(why, HasSubstr("was set, or its container reset, while its replicas were paused"));
+  }
+  EXPECT_ANY_THROW(barrier().resume(counter_)) << "the global step has no value";
+}
+
+TEST_F(ReplicaBarrierTest, AResumeEndsThePauseAlsoOfAGlobalStepWithoutAValue) {
+  counter_.clear();
+  bool is_there = false;
+  barrier().pause([&](const FifoQueue::Outcome&) { is_there = true; });
+  EXPECT_THAT(errorText([&] { barrier().resume(counter_); }), HasSubstr("has no value"));
+  EXPECT_TRUE(is_there);
+}
+
 // The client that saves is lost: no thread here could count the step.
 TEST_F(ReplicaBarrierTest, ACancelledPauseMakesThoseLateThatItHeld) {
   Got one, two, three, four;
