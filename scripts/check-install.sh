@@ -13,7 +13,7 @@ trap 'rm -rf "$place"' EXIT
 # them.
 expect_none() {
   local found
-  if found=$(grep -rlaE --include='*.o' --include=psd --include=workerd --include=dtf-launch --include=dtf-agent '(checkpoint|training|recovery)\.(after|in|before|ps_has)_[a-z]+|DTF_FAILPOINTS' "$@"); then
+  if found=$(grep -rlaE --include='*.o' --include=psd --include=workerd --include=dtf-launch --include=dtf-agent '(checkpoint|stay|training|recovery|gather|ending|supervisor|session|serving|replicas)\.(after|in|before|between|ps_has)_[a-z]+|DTF_FAILPOINTS' "$@"); then
     echo "error: failpoints are in $found" >&2
     return 1
   fi

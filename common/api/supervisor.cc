@@ -116,7 +116,7 @@ dtf_code dtf_supervisor_prepare(dtf_supervisor* supervisor, const dtf_graph* gra
     if (opening.options.keys != nullptr) opening.keys = opening.options.keys;
     const auto open = [supervisor](const dtf::graph::Graph& of) {
       std::shared_ptr<dtf_session> made(
-          supervisor->opening.open(of, supervisor->supervisor.stopRequest()), dtf_session_free);
+          supervisor->opening.open(of, supervisor->supervisor.givesUp()), dtf_session_free);
       // The small session of the supervisor itself is opened after the program's.
       const bool is_programs = of.find(dtf::train::kReadyVariable) == nullptr;
       if (is_programs) supervisor->session = made;

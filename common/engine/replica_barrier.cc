@@ -170,16 +170,24 @@ void ReplicaBarrier::wantSameReplicas(const Arrival& arrival) const {
 void ReplicaBarrier::wantSameVariables(const Arrival& arrival) const {
   if (arrived_.empty() && waiting_.empty() && last_.step < 0) return;
   if (arrival.variables == clients_.variables) return;
+  const std::string rank = "rank " + std::to_string(arrival.rank);
+  const bool is_last = arrived_.empty() && waiting_.empty();
+  const std::string others =
+      std::string(is_last ? "the clients of the last step" : "the others") + " at '" + name_ + "'";
   std::string_view line = lineBeyond(arrival.variables, clients_.variables);
-  const bool is_beyond = !line.empty();
-  if (!is_beyond) line = lineBeyond(clients_.variables, arrival.variables);
+  std::string what = rank + " describes the variables of " + others + " in another order";
+  if (!line.empty()) {
+    what = rank + " trains " + std::string(line) + ", but " + others +
+           (is_last ? " didn't" : " don't");
+  } else if (line = lineBeyond(clients_.variables, arrival.variables); !line.empty()) {
+    what = rank + " doesn't train " + std::string(line) + ", as " + others +
+           (is_last ? " did" : " do");
+  }
   throw Error(ErrorCode::kBadConfig,
-              "rank " + std::to_string(arrival.rank) +
-                  (is_beyond ? " trains " : " doesn't train ") + std::string(line) +
-                  (is_beyond ? ", but the others at '" : ", as the others at '") + name_ +
-                  (is_beyond ? "' don't" : "' do") +
-                  ": give all clients the same graph and optimizer; after a change of them, "
-                  "initialise or restore the variables");
+              what +
+                  ": give all clients the same graph and optimizer; after a change of them, reset "
+                  "the tasks' containers (Session::reset), or start the ps again, so that the "
+                  "chief initialises or restores the variables");
 }
 
 void ReplicaBarrier::follow(const Variable& global_step) {
@@ -302,17 +310,22 @@ Awaited::Wait ReplicaBarrier::pause(Done done) {
   return last_wait_;
 }
 
+// The pauses end first: a global step without a value has an error below.
 void ReplicaBarrier::resume(Variable& global_step) {
-  follow(global_step);
   std::vector<Call> calls;
   {
     MutexLock lock(mutex_);
-    const int64_t step = counterValue(global_step);
-    const bool decides = isComplete();
-    if (decides) count(global_step, step);
     for (auto& [wait, done] : pauses_) calls.push_back({std::move(done), FifoQueue::Elements(1)});
     pauses_.clear();
-    if (decides) decide(step, calls);
+  }
+  make(std::exchange(calls, {}));
+  follow(global_step);
+  {
+    MutexLock lock(mutex_);
+    const int64_t step = counterValue(global_step);
+    if (!pauses_.empty() || !isComplete()) return;  // a new pause has its own resume
+    count(global_step, step);
+    decide(step, calls);
   }
   make(std::move(calls));
 }
@@ -357,6 +370,12 @@ void ReplicaBarrier::reset() {
                                                "' was set, or its container reset, while a step "
                                                "waited for other replicas"),
             calls);
+    for (auto& [wait, done] : pauses_)
+      calls.push_back(
+          {std::move(done), Error(ErrorCode::kUnavailable, "the global step '" + name_ +
+                                                               "' was set, or its container reset, "
+                                                               "while its replicas were paused")});
+    pauses_.clear();
     step_ = -1;
     last_ = {};
     // A gradient that was begun before belongs to the values before, also if the steps are equal.

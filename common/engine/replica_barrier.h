@@ -69,7 +69,8 @@ class ReplicaBarrier final : public Awaited {
   // Decides no step until resume(), or until this wait is cancelled; other clients arrive and wait
   // meanwhile. For a reader of all variables. The outcome has one element without outputs.
   Wait pause(Done done);
-  // Ends all pauses, and decides the step if it has its gradients. In the thread of arrive().
+  // Ends all pauses, also if the global step has no value, which is an error; and decides the step
+  // if it has its gradients. In the thread of arrive().
   void resume(Variable& global_step);
   // The gradient stays: it is complete. When the last pause is cancelled, clients whose step would
   // be decided are late instead, as there is no thread here to count the step.

@@ -288,13 +288,17 @@ class Minimizer {
     add("SyncReplicasResume", "/resume", {made.global_step}, {}, device);
   }
 
-  // Clients with other variables, shapes or optimizers must not share a step.
+  // Clients with other variables, shapes or optimizers must not share a step; the order in which
+  // they make the variables doesn't matter.
   std::string trainedText() const {
-    std::string text = "by " + encodeOptimizer(spec_);
+    std::vector<std::string> lines;
     for (const Trained& trained : trained_) {
       const Node& node = graph_.node(trained.variable.node);
-      text += "\n'" + node.name + "' " + node.outputs[0].shape.str();
+      lines.push_back("\n'" + node.name + "' " + node.outputs[0].shape.str());
     }
+    std::sort(lines.begin(), lines.end());
+    std::string text = "by " + encodeOptimizer(spec_);
+    for (const std::string& line : lines) text += line;
     return text;
   }
 

@@ -23,7 +23,7 @@ namespace dtf::serving {
 // Calls beyond a limit fail with an error that names it.
 struct ServeLimits {
   size_t sessions = cluster::kSessionsMaxDefault;
-  size_t connections = 4096;                    // clients, other tasks, and status queries
+  size_t connections = 4096;                    // see setSessionsMax(); and status queries
   size_t plans = 1024;                          // per session
   size_t variables = 16384;                     // per task
   size_t queues = 1024;                         // per task

@@ -51,7 +51,7 @@ PartServerOptions serverOptions(const cluster::ClusterSpec& cluster, TaskId task
                             .incarnation = Incarnation::ofNow(attempt),
                             .ps = addressesOf(cluster.ps),
                             .workers = addressesOf(cluster.worker)};
-  setSessionsMax(cluster.sessions_max, options.limits);
+  setSessionsMax(cluster.sessions_max, cluster.ps.size() + cluster.worker.size(), options.limits);
   const auto tasks = static_cast<uint64_t>(cluster::tasksBeside(cluster, task));
   if (const uint64_t total = hostMemory().total; total > 0)
     setBytesMax(total / 4 * 3 / tasks, options.limits);
@@ -59,11 +59,12 @@ PartServerOptions serverOptions(const cluster::ClusterSpec& cluster, TaskId task
 }
 
 // A session has a connection from its client, and one from each other task that sends it tensors.
-void setSessionsMax(size_t sessions, ServeLimits& limits) {
+void setSessionsMax(size_t sessions, size_t tasks, ServeLimits& limits) {
   DTF_CHECK(sessions > 0 && sessions <= cluster::kSessionsMaxMost);
-  constexpr size_t kConnectionsEach = 4;
+  DTF_CHECK(tasks > 0);
+  constexpr size_t kBeside = 64;  // status queries, and clients that are refused
   limits.sessions = sessions;
-  limits.connections = std::max(limits.connections, sessions * kConnectionsEach);
+  limits.connections = std::max(limits.connections, sessions * tasks + kBeside);
 }
 
 void setBytesMax(uint64_t bytes, ServeLimits& limits) {

@@ -26,9 +26,9 @@ std::vector<engine::SessionDevice> sessionDevices(TaskId task, const ComputingDe
 // host's, among the cluster's tasks on this host. `attempt`: the number of this start, or 0.
 PartServerOptions serverOptions(const cluster::ClusterSpec& cluster, TaskId task, uint32_t attempt);
 
-// Bounds the sessions of clients, and lets in the connections that they need. From 1 to
-// cluster::kSessionsMaxMost.
-void setSessionsMax(size_t sessions, ServeLimits& limits);
+// Bounds the sessions of clients, and lets in the connections that they need in a cluster of so
+// many tasks. From 1 to cluster::kSessionsMaxMost.
+void setSessionsMax(size_t sessions, size_t tasks, ServeLimits& limits);
 
 // Bounds the memory of all sessions. Tensors that wait for their receivers have a quarter of it.
 void setBytesMax(uint64_t bytes, ServeLimits& limits);

@@ -20,7 +20,7 @@ namespace dtf::train {
 
 namespace {
 
-std::string extraOf(const checkpoint::Manifest& manifest, const char* key) {
+std::string savedText(const checkpoint::Manifest& manifest, const char* key) {
   const auto found = manifest.extra.find(key);
   return found == manifest.extra.end() ? "" : found->second;
 }
@@ -30,7 +30,7 @@ std::string extraOf(const checkpoint::Manifest& manifest, const char* key) {
 uint64_t stepsOf(const cluster::JobSpec& job, const checkpoint::Manifest& manifest) {
   const cluster::TrainSpec& train = *job.train;
   if (train.epochs == 0) return train.steps;
-  const bool is_same = extraOf(manifest, kEpochsKey) == std::to_string(train.epochs) &&
+  const bool is_same = savedText(manifest, kEpochsKey) == std::to_string(train.epochs) &&
                        manifest.worker_batches.size() == job.cluster.worker.size();
   return is_same ? stepsOfSaved(manifest) : 0;
 }
@@ -38,7 +38,7 @@ uint64_t stepsOf(const cluster::JobSpec& job, const checkpoint::Manifest& manife
 // Returns whether the tasks would resume from the checkpoint.
 bool isOfJob(const checkpoint::Manifest& saved, const cluster::JobSpec& job) {
   const cluster::TrainSpec& train = *job.train;
-  if (saved.job != job.job || extraOf(saved, kModelKey) != model::modelText(train.model) ||
+  if (saved.job != job.job || savedText(saved, kModelKey) != model::modelText(train.model) ||
       saved.optimizer != optimizerText(train.optimizer))
     return false;
   return !data::missingPath(train.data.train).empty() ||

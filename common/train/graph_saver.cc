@@ -21,7 +21,7 @@
 #include "common/optimizer/optimizer.h"
 #include "common/optimizer/optimizer_text.h"
 #include "common/train/checkpointer.h"
-#include "common/train/replica_pause.h"
+#include "common/train/one_step_read.h"
 
 namespace dtf::train {
 
@@ -205,35 +205,6 @@ std::vector<std::string> versionsIn(const graph::Graph& graph) {
   return versions;
 }
 
-// Reads the fetches until all `versions` among them are of one step: other clients may take one
-// meanwhile, and each device reads its variables in an instant of its own. Replicas that go on are
-// paused after the first try; then only a step that was decided before is still to be completed.
-std::vector<Tensor> readOfOneStep(engine::Session& session, const std::vector<std::string>& fetches,
-                                  const std::vector<std::string>& versions, Duration patience) {
-  std::string mixed;
-  std::optional<ReplicaPause> pause;
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  do {
-    std::vector<Tensor> values = session.run({}, fetches);
-    std::map<int64_t, std::string> steps;
-    for (const std::string& version : versions) {
-      const auto at = std::find(fetches.begin(), fetches.end(), version);
-      DTF_CHECK_MSG(at != fetches.end(), version);
-      const auto place = static_cast<size_t>(at - fetches.begin());
-      steps.emplace(values[place].as<int64_t>()[0], version);
-    }
-    if (steps.size() <= 1) return values;
-    if (!pause) pause.emplace(session);
-    mixed = fmt::format("'{}' is {}, but '{}' is {}", steps.begin()->second, steps.begin()->first,
-                        steps.rbegin()->second, steps.rbegin()->first);
-  } while (std::chrono::steady_clock::now() < deadline);
-  throw Error(
-      ErrorCode::kUnavailable,
-      fmt::format("a step stayed half taken for {:g} s while the replicas were paused to save the "
-                  "variables ({}): its clients are lost or stopped; nothing was saved",
-                  toSeconds(patience), mixed));
-}
-
 }  // namespace
 
 std::map<std::string, int64_t> countersIn(const Manifest& manifest) {
@@ -269,8 +240,11 @@ std::filesystem::path GraphSaver::save(engine::Session& session,
   std::vector<std::string> fetches = tensorsOf(saved.variables);
   const size_t floats = fetches.size();
   fetches.insert(fetches.end(), saved.counters.begin(), saved.counters.end());
-  const std::vector<Tensor> values =
-      readOfOneStep(session, fetches, versionsIn(session.graph()), options_.pause_max);
+  const std::vector<Tensor> values = readOfOneStep(session, fetches, versionsIn(session.graph()),
+                                                   {.patience = options_.pause_max,
+                                                    .pauses_replicas = options_.pauses_replicas,
+                                                    .clock = options_.clock,
+                                                    .wait_until = options_.wait_until});
   Manifest manifest;
   std::vector<checkpoint::TensorPart> parts;
   for (size_t i = 0; i < floats; ++i) {

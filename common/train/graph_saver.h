@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,6 +32,10 @@ struct GraphSaverOptions {
   std::string global_step = "global_step";        // the name of the counter
   Duration pause_max = std::chrono::seconds(30);  // of synchronous replicas that take steps
   std::optional<Incarnation> incarnation{};  // of this process, in names of files; none: of now
+  // A simulation has one thread, so it can't pause replicas beside its reads; and its own clock.
+  bool pauses_replicas = true;
+  const Clock* clock = nullptr;                       // null: the system's
+  std::function<void(TimePoint until)> wait_until{};  // none: blocks the thread
 };
 
 // Owns: nothing on the disk. Borrows: `file_system`.

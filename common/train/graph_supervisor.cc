@@ -8,7 +8,6 @@
 #include "common/base/check.h"
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
-#include "common/graph/op_def.h"
 
 namespace dtf::train {
 namespace {
@@ -17,12 +16,12 @@ using engine::Session;
 
 // Losses one after another, without a step between them: the cause is not a task that returns.
 constexpr int kLossesMax = 20;
-// A step that is half taken at so many looks stays so.
-constexpr int kHalfLooksMax = 3;
 // A task that waits logs at most this often.
 constexpr auto kLogEvery = std::chrono::seconds(10);
 // A client that starts at a finished run waits so long for the chief of the next one.
 constexpr auto kNextRunMax = std::chrono::seconds(10);
+// After a refused gradient a client tries so long to read whether the run is finished.
+constexpr auto kMarkPatience = std::chrono::seconds(60);
 
 std::string listed(const std::vector<std::string>& names) {
   constexpr size_t kNamedMax = 3;
@@ -69,6 +68,7 @@ void GraphSupervisor::prepare(const graph::Graph& graph, Open open, bool is_loca
     throw Error(ErrorCode::kBadConfig, "the graph has no counter '" + options_.saver.global_step +
                                            "', an int64 variable: minimize a loss first, or name "
                                            "the counter in the options");
+  steps_ = ReplicaSteps(graph, options_.saver.global_step);
   recover();
   was_ready_ = true;
   losses_ = 0;
@@ -103,6 +103,7 @@ void GraphSupervisor::recover() {
   const TimePoint begin = clock().now(), deadline = begin + options_.wait_max;
   TimePoint logged = begin;
   const MarkUse use(*this);
+  const StopRequest::Recovering recovering(stop_);
   for (bool is_open = false;;) {
     std::string missing;
     const TimePoint now = clock().now();
@@ -118,7 +119,7 @@ void GraphSupervisor::recover() {
       missing = error.message();
     }
     if (now >= deadline) giveUp(missing);
-    if (*stop_requested_)
+    if (stop_.isSet())
       throw Error(ErrorCode::kUnavailable,
                   options_.task + " was asked to stop while it waited: " + missing);
     if (now - logged >= kLogEvery) {
@@ -143,21 +144,12 @@ const Clock& GraphSupervisor::clock() const {
 // Ends with a request to stop.
 void GraphSupervisor::pause(TimePoint until) {
   if (options_.wait_until) return options_.wait_until(until);
-  MutexLock lock(pause_mutex_);
-  while (!*stop_requested_ && clock().now() < until) paused_.waitUntil(pause_mutex_, until);
+  stop_.wait(clock(), until);
 }
 
 // The first loss is recovered at once; then whatever causes them needs time.
 void GraphSupervisor::pauseAfterLosses() {
   if (losses_ > 1) pause(clock().now() + options_.poll_every);
-}
-
-void GraphSupervisor::requestStop() {
-  {
-    MutexLock lock(pause_mutex_);  // no pause begins between the store and the call
-    *stop_requested_ = true;
-  }
-  paused_.notifyAll();
 }
 
 // The variables come first: the chief sets the mark to 0 before it sets any of them, so a mark that
@@ -167,13 +159,12 @@ bool GraphSupervisor::tryReady(std::string& missing, Duration waited) {
   const int64_t mark = readMark();
   const bool is_there = without.empty() && mark_.isOwn(mark);
   if (is_there && mark > 0) {
-    if (!options_.is_chief || isWhole()) return true;
+    if (!options_.is_chief || steps_.isWhole(*session())) return true;
     // Another client may be about to complete it.
-    missing = fmt::format("waiting for all variables to take step {}", half_.step);
-    if (++half_.looks < kHalfLooksMax && waited + options_.poll_every < options_.wait_max)
-      return false;
+    missing = fmt::format("waiting for all variables to take step {}", steps_.step());
+    if (!steps_.isStuck() && waited + options_.poll_every < options_.wait_max) return false;
     log::warning("event=step_incomplete task={} step={} next=\"the last checkpoint\"",
-                 options_.task, half_.step);
+                 options_.task, steps_.step());
   }
   if (options_.is_chief) {
     initialiseModel();
@@ -196,56 +187,49 @@ bool GraphSupervisor::tryReady(std::string& missing, Duration waited) {
   return false;
 }
 
-// The global step counts first, then each variable takes the step. While clients train, the values
-// differ in passing, but a variable that stays behind stops the global step.
-bool GraphSupervisor::isWhole() {
-  std::vector<std::string> fetches = {options_.saver.global_step};
-  for (const graph::Node& node : graph_->nodes()) {
-    if (node.op != "ApplyAccumulated") continue;
-    DTF_CHECK_MSG(node.inputs.size() >= 3, node.name);
-    const graph::Node& decider = graph_->node(node.inputs.back().node);
-    if (decider.op == graph::kArriveOp &&
-        graph_->node(decider.inputs.at(0).node).name == options_.saver.global_step)
-      fetches.push_back(graph_->node(node.inputs[node.inputs.size() - 2].node).name);
-  }
-  if (fetches.size() == 1) return true;
-  const Values values = session()->run({}, fetches);
-  const int64_t step = values[0].as<int64_t>()[0];
-  const bool is_even = std::all_of(values.begin(), values.end(), [&](const Tensor& version) {
-    return version.as<int64_t>()[0] == step;
-  });
-  const bool has_moved = half_.looks > 0 && step != half_.step;
-  half_.step = step;
-  if (is_even || has_moved) half_.looks = 0;
-  return is_even || has_moved;
-}
-
 void GraphSupervisor::noteFinished() {
   if (!shouldStop())
     log::info("event=run_finished task={} by={} log_dir={}", options_.task, options_.chief,
               options_.log_dir.string());
-  requestStop();
+  stop_.endRun();
 }
 
-// The chief's stop() makes steps of others fail: those that wait, and later ones.
+// The chief's stop() makes steps of others fail: those that wait, and later ones. After a refused
+// gradient (kOutOfRange) the session is whole, so recover() would not look at the mark: a task that
+// has no room for the mark's session now is asked again.
 bool GraphSupervisor::isFinished(const Error& error) {
   const bool may_be = error.code() == ErrorCode::kOutOfRange ||
                       error.code() == ErrorCode::kUnavailable ||
                       error.code() == ErrorCode::kDeadline;
   if (options_.is_chief || is_local_ || !may_be) return false;
+  const TimePoint deadline = clock().now() + std::min<Duration>(options_.wait_max, kMarkPatience);
   const MarkUse use(*this);
+  std::optional<bool> is_finished;
+  while (!(is_finished = tryFinished())) {
+    const TimePoint now = clock().now();
+    if (error.code() != ErrorCode::kOutOfRange || stop_.isSet() || now >= deadline) return false;
+    pause(std::min(deadline, now + options_.poll_every));
+  }
+  if (*is_finished) noteFinished();
+  return *is_finished;
+}
+
+// Returns whether the run is marked as finished; nullopt if the task of the mark doesn't reply.
+std::optional<bool> GraphSupervisor::tryFinished() {
   try {
     const int64_t mark = readMark();
-    if (mark >= 0 || !mark_.isOwn(mark)) return false;
-  } catch (const Error&) {  // a lost task: recover() looks again
+    return mark < 0 && mark_.isOwn(mark);
+  } catch (const Error& error) {
+    mark_.close();
+    if (error.code() == ErrorCode::kUnavailable || error.code() == ErrorCode::kDeadline)
+      return std::nullopt;
+    log::warning("event=mark_not_read task={} reason=\"{}\"", options_.task, error.message());
     return false;
   }
-  noteFinished();
-  return true;
 }
 
 void GraphSupervisor::initialiseModel() {
-  half_.looks = 0;
+  steps_.forgetLooks();
   setMark(0);
   const std::shared_ptr<Session> of = session();
   if (saver_.latest(checkpoints())) {
@@ -282,7 +266,7 @@ std::optional<GraphSupervisor::Values> GraphSupervisor::run(std::span<const engi
     if (isFinished(*error)) return std::nullopt;
     if (!isLost(*error)) throw *error;
     if (step_aborted_.exchange(false)) return std::nullopt;
-    if (*stop_requested_) throw *error;
+    if (stop_.isSet()) throw *error;
     noteLoss(*error);
     recover();
     return std::nullopt;
@@ -327,7 +311,7 @@ int64_t GraphSupervisor::globalStep() {
     const Outcome outcome = tryGlobalStep();
     const Error* const error = std::get_if<Error>(&outcome);
     if (error == nullptr) return stepIn(outcome);
-    if (!isFinished(*error) && (!isLost(*error) || *stop_requested_)) throw *error;
+    if (!isFinished(*error) && (!isLost(*error) || stop_.isSet())) throw *error;
     noteLoss(*error);
     recover();
   }
@@ -399,7 +383,7 @@ void GraphSupervisor::save() {
 // Without prepare() there is nothing to save. The next run of the log_dir begins with the
 // checkpoint. The mark comes before the end of the waits: a client whose wait ends looks at it.
 void GraphSupervisor::stop() {
-  requestStop();
+  stop_.ask();
   DTF_FAILPOINT("supervisor.before_stop");
   if (!options_.is_chief || !was_ready_) return;
   const Saving saving(*this);
@@ -409,7 +393,7 @@ void GraphSupervisor::stop() {
   DTF_FAILPOINT("supervisor.after_last_save");
   setMark(-mark_.number());
   DTF_FAILPOINT("supervisor.after_finished");
-  finishReplicas();
+  steps_.finish(*session());
   DTF_FAILPOINT("supervisor.after_finish");
   if (events_ == nullptr) return;
   events_->addSession(static_cast<uint64_t>(step), summary::SessionStatus::kStop);
@@ -417,13 +401,6 @@ void GraphSupervisor::stop() {
   events_.reset();
   if (!status.degraded.empty())
     throw Error(ErrorCode::kCannotWrite, "the event file: " + status.degraded);
-}
-
-void GraphSupervisor::finishReplicas() {
-  std::vector<std::string> targets;
-  for (const graph::Node& node : graph_->nodes())
-    if (node.op == "SyncReplicasFinish") targets.push_back(node.name);
-  if (!targets.empty()) session()->run({}, {}, targets);
 }
 
 // With the lock, so that no save begins between the check and the abort.

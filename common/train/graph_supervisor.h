@@ -21,7 +21,9 @@
 #include "common/engine/session.h"
 #include "common/summary/event_writer.h"
 #include "common/train/graph_saver.h"
+#include "common/train/replica_steps.h"
 #include "common/train/run_mark.h"
+#include "common/train/stop_request.h"
 
 namespace dtf::train {
 
@@ -83,10 +85,11 @@ class GraphSupervisor {
   void save();
   void stop();
 
-  void requestStop();  // also ends a wait for other tasks
-  bool shouldStop() const { return *stop_requested_; }
-  // Becomes true with a stop request. For Open, which then gives up to wait for tasks.
-  std::shared_ptr<const std::atomic<bool>> stopRequest() const { return stop_requested_; }
+  void requestStop() { stop_.ask(); }  // also ends a wait for other tasks
+  bool shouldStop() const { return stop_.isSet(); }
+  // Is true from a requestStop() on while prepare() or run() waits for tasks, and only then: stop()
+  // waits for them. For Open, which then gives up.
+  std::shared_ptr<const std::atomic<bool>> givesUp() const { return stop_.givesUp(); }
   // Aborts a running step. Returns false, and aborts nothing, while a checkpoint is saved or stop()
   // ends the run: try again later.
   bool abortStep(const std::string& why);
@@ -99,11 +102,6 @@ class GraphSupervisor {
   struct Last {
     TimePoint saved_at{}, summarised_at{};
     int64_t saved_step = -1, summarised_step = -1;
-  };
-  // A step that some variables have taken and others not.
-  struct HalfTaken {
-    int64_t step = -1;  // of the last look at the variables' versions
-    int looks = 0;      // that found it so, one after another
   };
 
   // While one exists, abortStep() aborts nothing.
@@ -137,10 +135,9 @@ class GraphSupervisor {
   void recover();
   void openSession();
   bool tryReady(std::string& missing, Duration waited);
-  bool isWhole();
   bool isFinished(const Error& error);
+  std::optional<bool> tryFinished();
   void noteFinished();
-  void finishReplicas();
   void initialiseModel();
   void setMark(int64_t value);
   int64_t readMark();
@@ -167,16 +164,13 @@ class GraphSupervisor {
   bool was_ready_ = false;                        // prepare() has returned
   std::unique_ptr<summary::EventWriter> events_;  // of the chief
   Last last_;
-  HalfTaken half_;
+  ReplicaSteps steps_;
   int losses_ = 0;  // since the last step without an error
-  const std::shared_ptr<std::atomic<bool>> stop_requested_ =
-      std::make_shared<std::atomic<bool>>(false);
+  StopRequest stop_;
   std::atomic<bool> step_aborted_ = false;  // since run() began its step
   mutable Mutex mutex_;
   std::shared_ptr<engine::Session> session_ DTF_GUARDED_BY(mutex_);  // shared with abortStep()
   int saving_ DTF_GUARDED_BY(mutex_) = 0;                            // stop() saves within
-  Mutex pause_mutex_;
-  CondVar paused_;
 };
 
 }  // namespace dtf::train

@@ -1,8 +1,9 @@
 #include "common/train/replica_pause.h"
 
+#include <algorithm>
 #include <chrono>
+#include <exception>
 
-#include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/graph/graph.h"
 
@@ -10,10 +11,16 @@ namespace dtf::train {
 
 namespace {
 
-// A resume that comes before the pause has no effect, so it is repeated.
-constexpr auto kResumeEvery = std::chrono::milliseconds(5);
+// A resume that comes before the pause has no effect, so it is repeated, at first so soon.
+constexpr Duration kResumeFirst = std::chrono::milliseconds(5);
+constexpr Duration kResumeLast = std::chrono::seconds(1);
 
 }  // namespace
+
+bool ReplicaPause::isIn(const graph::Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const graph::Node& node) { return node.op == graph::kPauseOp; });
+}
 
 ReplicaPause::ReplicaPause(engine::Session& session) : session_(session) {
   for (const graph::Node& node : session.graph().nodes()) {
@@ -24,17 +31,26 @@ ReplicaPause::ReplicaPause(engine::Session& session) : session_(session) {
   if (!pauses_.empty()) thread_ = Thread("pause", [this] { hold(); });
 }
 
+// Returns why the pause has failed; empty if it has ended by a resume. No exception may leave the
+// thread.
+std::string ReplicaPause::tryHold() {
+  try {
+    session_.run({}, {}, pauses_);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of another type";
+  }
+  return {};
+}
+
 // Another client's resume ends all pauses: this one begins anew.
 void ReplicaPause::hold() {
   for (bool goes_on = true; goes_on;) {
-    try {
-      session_.run({}, {}, pauses_);
-    } catch (const Error& error) {
-      log::warning("event=pause_ended reason=\"{}\"", error.message());
-      goes_on = false;
-    }
+    const std::string failure = tryHold();
+    if (!failure.empty()) log::warning("event=pause_ended reason=\"{}\"", failure);
     MutexLock lock(mutex_);
-    goes_on = goes_on && !ending_;
+    goes_on = failure.empty() && !ending_;
     ended_ = !goes_on;
   }
   changed_.notifyAll();
@@ -51,11 +67,15 @@ ReplicaPause::~ReplicaPause() {
     MutexLock lock(mutex_);
     ending_ = true;
   }
-  for (Duration patience{0}; !endsWithin(patience); patience = kResumeEvery) {
+  bool has_failed = false;
+  Duration next = kResumeFirst;
+  for (Duration patience{0}; !endsWithin(patience); next = std::min(next * 2, kResumeLast)) {
+    patience = next;
     try {
       session_.run({}, {}, resumes_);
-    } catch (const Error& error) {  // the pause fails, too
-      log::warning("event=resume_failed reason=\"{}\"", error.message());
+    } catch (const std::exception& error) {  // the pause fails, too, or ends at its deadline
+      if (!has_failed) log::warning("event=resume_failed reason=\"{}\"", error.what());
+      has_failed = true;
     }
   }
   if (thread_.joinable()) thread_.join();

@@ -9,6 +9,7 @@
 #include "common/base/mutex.h"
 #include "common/base/thread.h"
 #include "common/engine/session.h"
+#include "common/graph/graph.h"
 
 namespace dtf::train {
 
@@ -20,9 +21,12 @@ namespace dtf::train {
 // Threads: one.
 // Blocks: the constructor doesn't wait for the pause to begin; the destructor until it has ended,
 // at most as long as a step may take.
-// Errors: a session that is lost has no pause: the caller's own steps fail then.
+// Errors: the pause ends when the session is lost or the global step is set: the caller's own steps
+// fail then, or find other values. The log has the reason.
 class ReplicaPause {
  public:
+  // Returns whether the graph has the nodes; without them the replicas go on.
+  static bool isIn(const graph::Graph& graph);
   explicit ReplicaPause(engine::Session& session);
   ~ReplicaPause();
   ReplicaPause(const ReplicaPause&) = delete;
@@ -30,6 +34,7 @@ class ReplicaPause {
 
  private:
   void hold();
+  std::string tryHold();
   bool endsWithin(Duration patience);
 
   engine::Session& session_;

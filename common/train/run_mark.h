@@ -18,8 +18,9 @@ namespace dtf::train {
 // belongs to no graph of the program, so no checkpoint has it.
 inline constexpr char kReadyVariable[] = "supervisor/ready";
 
-// Reads and writes the mark in a small session of its own, which needs the global step's task
-// alone: the mark can be read while another task is lost. Owns: that session, from the first use
+// Reads and writes the mark in a small session of its own. Its steps need the global step's task
+// alone; to open it, all targets of the program must reply, and each counts it as a session beside
+// the program's. Owns: that session, from the first use
 // until close(). Threads: thread-compatible. Blocks: on the task. Errors: as engine::Session.
 class RunMark {
  public:

@@ -132,6 +132,8 @@ class SyncReplicasSuite : public ::testing::TestWithParam<bool> {
     EXPECT_EQ(by.value("rows")[0], 0) << "no gradient names it";
   }
 
+  static constexpr int64_t kPausedSteps = 2000;
+
   SessionHarness harness_{GetParam(),
                           {graph::fullDevice(kWorker0), graph::fullDevice(kWorker1),
                            graph::fullDevice(kPs0), graph::fullDevice(kPs1)},
@@ -254,6 +256,35 @@ TEST_P(SyncReplicasSuite, AClientOfAnotherOptimizerIsRefused) {
   auto second = a->pushLater(0);
   EXPECT_EQ(b->pushAs(1), (Client::Result{2, 1}));
   second.get();
+}
+
+// In a pause no step is decided, however many gradients there are.
+TEST_P(SyncReplicasSuite, APauseHoldsTheStepUntilItIsResumed) {
+  const auto a = client(0, 2, 2), b = client(1, 2, 2), reader = client(0, 2, 2);
+  a->session().initialize(1);
+  const std::vector<std::string> pause = {"GradientDescent/pause"};
+  const std::vector<std::string> resume = {"GradientDescent/resume"};
+  const auto trainFully = [](Client& client, int k) {
+    for (int i = 0; i < kPausedSteps; ++i) client.pushAs(k);
+  };
+  auto first = std::async(std::launch::async, [&] { trainFully(*a, 0); });
+  auto second = std::async(std::launch::async, [&] { trainFully(*b, 1); });
+  while (reader->counter("global_step") == 0) {
+  }
+  auto pausing = std::async(std::launch::async, [&] { reader->session().run({}, {}, pause); });
+  // The pause begins some time after the call; then the step stays.
+  int64_t step = -1;
+  for (int looks = 0; looks < 200; ++looks) {
+    const int64_t now = reader->counter("global_step");
+    if (now != step) looks = 0;
+    step = now;
+  }
+  EXPECT_LT(step, kPausedSteps) << "no pause held the clients";
+  while (pausing.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
+    reader->session().run({}, {}, resume);
+  first.get();
+  second.get();
+  EXPECT_EQ(reader->counter("global_step"), kPausedSteps);
 }
 
 // Each optimizer, three clients that arrive in any order.

@@ -7,6 +7,7 @@ is reached and counted: a process that ends in another way fails the test. In th
 ends with 0, and the variables have the bits of the undisturbed run.
 """
 import pathlib
+import re
 import signal
 import sys
 import tempfile
@@ -80,6 +81,17 @@ OF_PS_0 = (
     "replicas.before_decide=kill@21",
     "replicas.after_decide=kill@22",
 )
+OF_PS_0_AT_THE_END = "replicas.after_finish=kill"
+
+
+def check_lists():
+    """Each point of the table that such a run passes is in a list, and each of a list is in the table."""
+    text = (pathlib.Path(__file__).resolve().parents[2] / "common/base/failpoint.cc").read_text()
+    table = re.findall(r'^ +"([a-z]+\.[a-z_]+)",$', text, re.M)
+    passed = {name for name in table if name.split(".")[0] in ("checkpoint", "supervisor", "session", "serving", "replicas")}
+    lists = (*OF_EACH_CLIENT, *OF_THE_CHIEF_AT_FIRST, *OF_THE_CHIEF, *OF_THE_CHIEFS_END, *OF_EACH_PS, *OF_PS_0, OF_PS_0_AT_THE_END)
+    killed = {point.split("=")[0] for point in lists}
+    assert passed == killed, f"in no list: {sorted(passed - killed)}; not in the table: {sorted(killed - passed)}"
 
 
 def state_of(process):
@@ -198,7 +210,22 @@ def lost_before_the_last_checkpoint(folder):
         return cluster.kills, runs.result_of(texts[0])
 
 
+def killed_ps_at_the_end(folder):
+    """ps/0 dies as the chief ends the run: the chief fails, and the next one ends the run from the last checkpoint."""
+    with runs.Cluster(folder) as cluster:
+        cluster.kill(cluster.ps[0])
+        cluster.ps[0] = cluster.start_ps(0, OF_PS_0_AT_THE_END)
+        chief, other = cluster.client(0, STEPS), cluster.client(1, STEPS)
+        kills = died_at(cluster.ps[0], OF_PS_0_AT_THE_END)
+        cluster.ps[0] = cluster.start_ps(0)
+        code = chief.wait(runs.WITHIN)
+        assert code == 69, f"the chief ended with {code}:\n{runs.text_of(chief)}"
+        texts = [runs.ended(each) for each in (cluster.client(0, STEPS), other)]
+        return kills, runs.result_of(texts[0])
+
+
 def main():
+    check_lists()
     of_each, of_chief = len(OF_EACH_CLIENT), len(OF_THE_CHIEF_AT_FIRST) + len(OF_THE_CHIEF) + len(OF_THE_CHIEFS_END)
     with tempfile.TemporaryDirectory() as temporary:
         root = pathlib.Path(temporary)
@@ -211,6 +238,7 @@ def main():
             ("ps/1", lambda folder: killed_ps(folder, 1), len(OF_EACH_PS)),
             ("the chief while ps/0 stands", lambda folder: killed_while_ps_stands(folder, 0), len(STANDS_AT)),
             ("the other client while ps/0 stands", lambda folder: killed_while_ps_stands(folder, 1), len(STANDS_AT)),
+            ("ps/0, at the end", killed_ps_at_the_end, 1),
             ("ps/1, before the last checkpoint", lost_before_the_last_checkpoint, 1),
         ):
             begin = time.monotonic()

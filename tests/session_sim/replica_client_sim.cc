@@ -77,6 +77,9 @@ train::GraphSupervisorOptions ReplicaClientSim::options(kj::WaitScope& scope) {
   options.saver.incarnation = incarnation_;
   options.clock = &environment_.scheduler;
   options.wait_until = [this, &scope](TimePoint until) { wait(scope, until); };
+  options.saver.pauses_replicas = false;  // the pause has a thread
+  options.saver.clock = options.clock;
+  options.saver.wait_until = options.wait_until;
   return options;
 }
 

@@ -170,12 +170,14 @@ void train(const dtf::ClusterSpec& cluster, const dtf::Server& server, const Fla
   patient.connect_seconds = 60;  // the programs start in any order
   supervisor.prepareOrWaitForSession(model.graph, {server.target()}, patient);
   int64_t step = supervisor.globalStep();
-  while (!supervisor.shouldStop() && step < steps) {  // 12. the loop
+  // In sync the others train until the chief ends the run: it may need their gradients again.
+  const bool counts = is_chief || !model.finish;
+  while (!supervisor.shouldStop() && (!counts || step < steps)) {  // 12. the loop
     dtf::RunResult result;
     try {
       result = supervisor.run(feeds(digits.batch(static_cast<uint64_t>(step))), fetches);
     } catch (const dtf::Error& error) {
-      if (error.code() == DTF_OUT_OF_RANGE) break;  // in sync: the chief has ended the training
+      if (error.code() == DTF_OUT_OF_RANGE) break;  // in sync: the chief evaluates already
       throw;
     }
     if (result.recovered) {  // a task was lost and is back

@@ -83,12 +83,13 @@ def main(flag):
     data = dtf.Dataset(settings(flag.data_dir), rank=flag.task_index, of=workers)
     with supervisor.managed_session(server.target, connect_seconds=60) as session:
         step = session.global_step()
-        while not session.should_stop() and step < flag.train_steps:  # 12. the loop
+        counts = is_chief or not flag.issync  # in sync the others train until the chief ends the run: it may need them again
+        while not session.should_stop() and (not counts or step < flag.train_steps):  # 12. the loop
             features, classes = data.batch(step)
             try:
                 values = session.run([training.train, loss, accuracy], {images: features, labels: classes})
             except dtf.OutOfRangeError:
-                break  # in sync: the chief has ended the training
+                break  # in sync: the chief evaluates already
             if values is None:  # a task was lost and is back
                 step = session.global_step()
                 continue

@@ -305,6 +305,50 @@ TEST_F(ReplicaBarrierTest, ResumingWithoutAPauseDecidesNothing) {
   EXPECT_EQ(globalStep(), 1);
 }
 
+// Their clients are gone, so the refusal doesn't speak of others.
+TEST_F(ReplicaBarrierTest, AChangeAfterTheLastStepIsRefusedWithTheRemedy) {
+  Got one, two, other;
+  arrive(one, 0, ticket(0), {0});
+  arrive(two, 1, ticket(1), {0});
+  const int64_t next = ticket(0);
+  const auto changed = [&](const std::string& variables) {
+    return errorText([&] { arrive(other, 0, next, {1}, 2, 3, variables); });
+  };
+  EXPECT_THAT(changed("by sgd\n'w' float32[3]"),
+              HasSubstr("rank 0 trains by sgd, but the clients of the last step at 'global_step' "
+                        "didn't"));
+  EXPECT_THAT(changed("by adam"), HasSubstr("reset the tasks' containers (Session::reset)"));
+  EXPECT_THAT(changed("'w' float32[3]\nby adam"),
+              HasSubstr("rank 0 describes the variables of the clients of the last step at "
+                        "'global_step' in another order"));
+  set(0);
+  arrive(other, 0, ticket(0), {0}, 2, 3, "by sgd");
+  EXPECT_EQ(other.error, "") << "the values are others now";
+  barrier().finish();
+}
+
+TEST_F(ReplicaBarrierTest, APauseEndsWithTheValuesThatItIsOf) {
+  for (const bool is_set : {true, false}) {
+    std::string why;
+    barrier().pause([&](const FifoQueue::Outcome& outcome) {
+      ASSERT_TRUE(std::holds_alternative<Error>(outcome));
+      why = std::get<Error>(outcome).message();
+    });
+    if (is_set) set(7);
+    if (!is_set) counter_.clear();
+    EXPECT_THAT(why, HasSubstr("was set, or its container reset, while its replicas were paused"));
+  }
+  EXPECT_ANY_THROW(barrier().resume(counter_)) << "the global step has no value";
+}
+
+TEST_F(ReplicaBarrierTest, AResumeEndsThePauseAlsoOfAGlobalStepWithoutAValue) {
+  counter_.clear();
+  bool is_there = false;
+  barrier().pause([&](const FifoQueue::Outcome&) { is_there = true; });
+  EXPECT_THAT(errorText([&] { barrier().resume(counter_); }), HasSubstr("has no value"));
+  EXPECT_TRUE(is_there);
+}
+
 // The client that saves is lost: no thread here could count the step.
 TEST_F(ReplicaBarrierTest, ACancelledPauseMakesThoseLateThatItHeld) {
   Got one, two, three, four;

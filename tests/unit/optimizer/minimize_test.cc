@@ -98,6 +98,23 @@ TEST_F(MinimizeTest, ReplicasBringTheirGradientsToTheVariables) {
               HasSubstr("has synchronous replicas already"));
 }
 
+// Clients that make the same variables in another order share a step.
+TEST(MinimizeReplicas, TheOrderOfTheVariablesIsNoDifference) {
+  std::string texts[2];
+  for (const bool is_reversed : {false, true}) {
+    graph::Graph own{graph::standardOps()};
+    graph::Builder b(own);
+    std::vector<Output> all;
+    for (const char* const name : {"a", "b"})
+      all.push_back(
+          b.sum(b.variable(is_reversed ? (*name == 'a' ? "b" : "a") : name, Shape{2}, "ones")));
+    const Minimized made = minimize(own, b.add(all[0], all[1]), decodeOptimizer("adam"),
+                                    {.replicas = SyncReplicas{1, 1, 0}});
+    texts[is_reversed ? 1 : 0] = own.node(made.accepted->node).attribute<std::string>("variables");
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
 // Each would take the other's step for its own.
 TEST_F(MinimizeTest, ReplicasShareTheirCounterWithNoOtherLoss) {
   const Output other = b_.sum(b_.variable("other", Shape{2}, "ones"));

@@ -39,6 +39,16 @@ TEST(TaskDevices, MemoryIsTheShareOfTheTasksOfThisHost) {
   EXPECT_NE(options.incarnation.value, 0U);
 }
 
+// A session has a connection from its client, and one from each other task.
+TEST(TaskDevices, ATaskLetsInTheConnectionsOfItsSessions) {
+  ServeLimits few, many;
+  setSessionsMax(16, 4, few);
+  EXPECT_EQ(few.sessions, 16U);
+  EXPECT_EQ(few.connections, ServeLimits{}.connections);
+  setSessionsMax(512, 10, many);
+  EXPECT_GE(many.connections, 5120U);
+}
+
 TEST(TaskDevices, ABoundOnMemoryBoundsTheTensorsThatWait) {
   ServeLimits limits;
   setBytesMax(1000, limits);
