@@ -81,11 +81,13 @@ class GraphSupervisor {
   void summarise(std::span<const std::string> fetches, const std::vector<Tensor>& values);
   int64_t globalStep();
   void save();
+  // save(), whose failure is a warning: the next checkpoint may succeed.
+  void saveOnTime();
   void stop();
 
   void requestStop();  // also ends a wait for other tasks
   bool shouldStop() const { return *stop_requested_; }
-  // Becomes true with a stop request. For Open, which then gives up to wait for tasks.
+  // Becomes true with a stop request. For Open, which then stops waiting for tasks.
   std::shared_ptr<const std::atomic<bool>> stopRequest() const { return stop_requested_; }
   // Aborts a running step. Returns false, and aborts nothing, while a checkpoint is saved or stop()
   // ends the run: try again later.
@@ -154,7 +156,6 @@ class GraphSupervisor {
   static int64_t stepIn(const Outcome& outcome);
   void noteLoss(const Error& error);
   void afterStep(std::span<const std::string> fetches, const Values& values);
-  void saveOnTime();
   std::shared_ptr<engine::Session> session() const;
 
   FileSystem& file_system_;
