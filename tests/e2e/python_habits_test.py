@@ -239,7 +239,7 @@ train:
             finally:
                 signal.signal(signal.SIGALRM, before)
             self.assertEqual(reader.variables(), [])
-            self.refused(dtf.UnavailableError, "start the job first", reader.take, 0.1)
+            self.refused(dtf.UnavailableError, "cannot reach ps/", reader.take, 0.1)
         self.refused(dtf.InvalidArgumentError, "no-such.yaml", dtf.JobReader, "no-such.yaml")
 
     def test_a_row_number_is_whole_and_finite(self):
