@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/check.h"
 #include "common/base/cores.h"
 #include "common/base/error.h"
 #include "common/base/json.h"
@@ -9,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/data/left_out_log.h"
 #include "common/data/open_dataset.h"
+#include "common/model/metrics.h"
 #include "common/runtime/cpu_device.h"
 #include "common/runtime/cpu_kernels.h"
 #include "common/train/class_report.h"
@@ -101,10 +103,11 @@ int eval(const cluster::JobSpec& job, const Options& options) {
                 {"other_words", evaluated.other_words},
                 {"loss", evaluation.loss},
                 {"accuracy", orNull(evaluation.accuracy)}};
-  for (const train::MetricValue& metric : evaluation.metrics)
-    event[metric.name] = orNull(metric.value);
   if (evaluation.classes)
     event["report"] = train::classReportJson(*evaluation.classes, saved.class_names);
+  for (const auto& [key, value] : event.members()) DTF_CHECK_MSG(model::isEvaluationKey(key), key);
+  for (const train::MetricValue& metric : evaluation.metrics)
+    event[metric.name] = orNull(metric.value);
   printEvent("eval", event);
   return 0;
 }

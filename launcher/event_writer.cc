@@ -1,6 +1,8 @@
 #include "launcher/event_writer.h"
 
+#include "common/base/check.h"
 #include "common/base/wall_time.h"
+#include "common/model/metrics.h"
 #include "launcher/json_fields.h"
 
 namespace dtf::launcher {
@@ -49,6 +51,7 @@ void EventWriter::progress(const ProgressNotice& notice) {
 void EventWriter::evaluation(const EvaluationNotice& notice) {
   Json fields = {
       {"step", notice.step}, {"loss", orNull(notice.loss)}, {"accuracy", orNull(notice.accuracy)}};
+  for (const auto& [key, value] : fields.members()) DTF_CHECK_MSG(model::isEvaluationKey(key), key);
   for (const auto& [name, value] : notice.metrics) fields[name] = value;
   write("evaluation", std::move(fields));
 }

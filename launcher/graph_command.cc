@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
@@ -196,7 +197,7 @@ void runSteps(engine::Session& session, const model::GraphSpec& spec, GraphFeeds
         step, spec,
         session.run(feeds.of(step), spec.fetches, spec.targets, is_traced ? &metadata : nullptr),
         json);
-    if (is_traced) timeline->write(metadata.traces);
+    if (is_traced) timeline->write(step, metadata.traces);
   }
   DTF_CHECK(session.counts().steps == static_cast<uint64_t>(spec.steps));
   if (timeline != nullptr) timeline->finish();
@@ -228,8 +229,10 @@ int graph(const cluster::JobSpec& job, const Options& options,
   if (options.timeline) timeline.emplace(*options.timeline, options.timeline_step, spec.steps);
   const wire::RemoteTasksOptions tasks{
       .targets = namedTargets(job.cluster, addressesOf(job, options)), .credentials = credentials};
-  const auto open = [&](const graph::Graph& of) {
-    return std::make_unique<engine::Session>(of, std::make_unique<wire::RemoteTasks>(tasks),
+  const auto open = [&](const graph::Graph& of, GivesUp gives_up) {
+    wire::RemoteTasksOptions how = tasks;
+    how.gives_up = std::move(gives_up);
+    return std::make_unique<engine::Session>(of, std::make_unique<wire::RemoteTasks>(how),
                                              optionsOf(spec));
   };
   GraphTimeline* const traced = timeline ? &*timeline : nullptr;
@@ -248,7 +251,8 @@ int graph(const cluster::JobSpec& job, const Options& options,
                          const std::string& text) { printRun(event, step, text, options.json); }});
     return 0;
   }
-  const std::unique_ptr<engine::Session> session = open(spec.graph);
+  const std::unique_ptr<engine::Session> session =
+      open(spec.graph, nullptr);  // a signal ends the process
   if (options.fresh) session->reset("");
   session->initialize(spec.seed);
   runSteps(*session, spec, feeds, traced, options.json);

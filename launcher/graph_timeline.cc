@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/file.h"
 #include "launcher/output.h"
 
@@ -48,18 +49,25 @@ int64_t stepOf(const fs::path& file, std::optional<int64_t> wanted, int64_t step
 }  // namespace
 
 GraphTimeline::GraphTimeline(fs::path file, std::optional<int64_t> wanted, int64_t steps)
-    : file_(std::move(file)), step_(stepOf(file_, wanted, steps)) {
+    : file_(std::move(file)), wanted_(wanted), steps_(steps), step_(stepOf(file_, wanted, steps)) {
   checkWritable(file_);
 }
 
-void GraphTimeline::write(std::span<const trace::TaskTrace> tasks) {
+void GraphTimeline::startAfter(int64_t done) {
+  DTF_CHECK(done >= 0 && !is_written_);
+  const int64_t left = steps_ - done;
+  step_ = done + wanted_.value_or(std::clamp<int64_t>(left, 1, 2));
+}
+
+void GraphTimeline::write(int64_t step, std::span<const trace::TaskTrace> tasks) {
   for (const trace::TaskTrace& task : tasks)
     if (!task.is_given)
       printBounded(STDERR_FILENO, fmt::format("dtf-launch: warning: {} isn't in the timeline: its "
                                               "version of dtf doesn't record steps\n",
                                               task.task.name()));
+  is_written_ = true;
   try {
-    atomicReplace(file_, trace::timelineJson(static_cast<uint64_t>(step_), tasks));
+    atomicReplace(file_, trace::timelineJson(static_cast<uint64_t>(step), tasks));
   } catch (const Error& error) {
     failed_ = errorAt(file_, error.code(), error.message());
   }
@@ -67,6 +75,12 @@ void GraphTimeline::write(std::span<const trace::TaskTrace> tasks) {
 
 void GraphTimeline::finish() const {
   if (failed_) throw Error(*failed_);
+  if (!is_written_)
+    throw errorAt(
+        file_, ErrorCode::kUsage,
+        fmt::format("no step was recorded: the run has ended before step {}, and 'steps' is "
+                    "{}; raise it, or start anew with --fresh",
+                    step_, steps_));
 }
 
 }  // namespace dtf::launcher

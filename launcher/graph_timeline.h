@@ -12,8 +12,9 @@
 
 namespace dtf::launcher {
 
-// Threads: thread-compatible.
-// Blocks: on the disk.
+// Writes the record of one step of this process.
+// Owns: nothing but its settings. Threads: thread-compatible. Blocks: on the disk.
+// Errors: of the file, see the methods.
 class GraphTimeline {
  public:
   // `wanted`: the step; none: the second, which is the first that finds everything compiled and
@@ -22,18 +23,24 @@ class GraphTimeline {
   // there, kUsage for a step that there won't be.
   GraphTimeline(std::filesystem::path file, std::optional<int64_t> wanted, int64_t steps);
 
-  bool wants(int64_t step) const { return step == step_; }
-  int64_t step() const { return step_; }
+  // Sets the number of steps that earlier processes have done: `wanted` counts from there.
+  void startAfter(int64_t done);
 
-  // Writes the file. What goes wrong is told by finish(), when the steps that follow have run.
-  void write(std::span<const trace::TaskTrace> tasks);
+  // A step whose values were lost has no record: then a later one is wanted.
+  bool wants(int64_t step) const { return step >= step_ && !is_written_; }
 
-  // Errors: why the file isn't there.
+  // Writes the file. finish() reports a failure, when the steps that follow have run.
+  void write(int64_t step, std::span<const trace::TaskTrace> tasks);
+
+  // Errors: the reason why the file isn't there; kUsage if no step was recorded.
   void finish() const;
 
  private:
   const std::filesystem::path file_;
-  const int64_t step_;
+  const std::optional<int64_t> wanted_;
+  const int64_t steps_;
+  int64_t step_;
+  bool is_written_ = false;
   std::optional<Error> failed_;
 };
 

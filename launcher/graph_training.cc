@@ -58,7 +58,7 @@ class Supervised {
   explicit Supervised(const SupervisedRun& run)
       : run_(run),
         supervisor_(realFileSystem(), supervisorOptions(run.spec)),
-        signals_(supervisor_) {
+        signals_(supervisor_, train::SecondSignal::kEndsProcess) {
     DTF_CHECK(run.spec.checkpoint.has_value() && !run.spec.log_dir.empty());
     fetches_ = run.spec.fetches;
     if (run.spec.summaries)
@@ -73,8 +73,9 @@ class Supervised {
     folder.prepare();  // the first event needs the log_dir
     if (run_.is_fresh) startAnew(folder);
     supervisor_.prepare(
-        run_.spec.graph, [this](const graph::Graph& graph) { return run_.open(graph); }, false);
+        run_.spec.graph, [this](const graph::Graph& graph) { return open(graph); }, false);
     goOnFromCounter();
+    if (run_.timeline != nullptr) run_.timeline->startAfter(done_);
     while (done_ < run_.spec.steps && !supervisor_.shouldStop()) step();
     supervisor_.stop();
     if (done_ < run_.spec.steps)
@@ -85,10 +86,16 @@ class Supervised {
   }
 
  private:
+  std::unique_ptr<engine::Session> open(const graph::Graph& graph) {
+    ++opened_;
+    return run_.open(graph, supervisor_.givesUp());
+  }
+
+  // The tasks come first: without them nothing is set aside.
   void startAnew(checkpoint::CheckpointFolder& folder) {
+    open(run_.spec.graph)->reset("");
     if (const auto aside = folder.setAside())
       run_.on_event("set_aside", 0, "the old checkpoints are in " + aside->string());
-    run_.open(run_.spec.graph)->reset("");
   }
 
   // At the start, and after a loss, which may go back to a checkpoint.
@@ -113,20 +120,30 @@ class Supervised {
       return;
     }
     ++done_;
-    checkCount();
-    if (is_traced) run_.timeline->write(metadata.traces);
-    if (run_.spec.summaries && isDue(run_.spec.summaries->when, done_))
-      supervisor_.summarise(fetches_, *values);
-    if (isDue(run_.spec.checkpoint->when, done_)) supervisor_.save();
+    const bool is_there = checkCount();
+    if (is_traced) run_.timeline->write(done_, metadata.traces);
+    if (is_there) writeWhatIsDue(*values);
     values->resize(run_.spec.fetches.size());
     run_.on_step(done_, *values);
+    if (!is_there) goOnFromCounter();
   }
 
-  // The first step of this process shows whether a step counts itself.
-  void checkCount() {
-    if (std::exchange(is_count_checked_, true)) return;
+  // A failure to save, as on a full disk, doesn't end the run.
+  void writeWhatIsDue(const std::vector<Tensor>& values) {
+    if (run_.spec.summaries && isDue(run_.spec.summaries->when, done_))
+      supervisor_.summarise(fetches_, values);
+    if (isDue(run_.spec.checkpoint->when, done_)) supervisor_.saveOnTime();
+  }
+
+  // The first step of this process shows whether a step counts itself. Returns false if a task was
+  // lost meanwhile: the counter may have gone back to a checkpoint, and a later step is checked.
+  bool checkCount() {
+    if (is_count_checked_) return true;
+    const int opened = opened_;
     const int64_t counted = supervisor_.globalStep();
-    if (counted == done_) return;
+    if (opened_ != opened) return false;
+    is_count_checked_ = true;
+    if (counted == done_) return true;
     throw yaml::ErrorAt(
         ErrorCode::kBadConfig, run_.spec.checkpoint->mark,
         fmt::format("the step has not counted itself: '{}' is {} after step {}; name the op of "
@@ -139,6 +156,7 @@ class Supervised {
   train::SignalWatch signals_;
   std::vector<std::string> fetches_;  // of the file, and the summaries
   int64_t done_ = 0;                  // the global step
+  int opened_ = 0;                    // sessions: another one follows a loss
   bool is_count_checked_ = false;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/cluster/read_replication.h"
 #include "common/cluster/schema.h"
 #include "common/graph/device_name.h"
@@ -154,7 +155,12 @@ std::vector<std::string> figuresOf(const model::ModelSpec& model) {
 void checkEvaluated(const TrainSpec& train, const std::string& metric, const std::string& key,
                     const Place& place, Report& report) {
   const std::vector<std::string> figures = figuresOf(train.model);
-  if (std::find(figures.begin(), figures.end(), metric) == figures.end())
+  const std::vector<model::ModelSpec::Scalar>& scalars = train.model.scalars;
+  if (std::ranges::find(scalars, metric, &model::ModelSpec::Scalar::tensor) != scalars.end())
+    report.error(place, fmt::format("{} is one of model.scalars, of which dtf can't tell whether "
+                                    "more is better: name one of {}",
+                                    inQuotes(metric), fmt::join(figures, ", ")));
+  else if (std::find(figures.begin(), figures.end(), metric) == figures.end())
     report.error(place, fmt::format("the evaluations have no {} (they have {}): add it to "
                                     "model.metrics, or name one of these",
                                     inQuotes(metric), fmt::join(figures, ", ")));
@@ -278,6 +284,18 @@ void readExchange(const MapReader& reader, const TaskCounts& counts, TrainSpec& 
     train.placement.strategy = PlacementSpec::Strategy::kEven;
 }
 
+// A model wants an evaluation for its `metrics`, or for `scalars` alone.
+void warnOfNoEvaluation(const YamlNode& model, Report& report) {
+  const YamlNode* const metrics = model.find("metrics");
+  const bool has_metrics = metrics != nullptr && !metrics->children.empty();
+  const YamlNode* const wanted = has_metrics ? metrics : model.find("scalars");
+  DTF_CHECK(wanted != nullptr);
+  report.warning(wanted->key_place,
+                 fmt::format("'{}' are computed on data.eval, and there is none: add 'eval' to "
+                             "'data'",
+                             wanted->key));
+}
+
 }  // namespace
 
 bool isHybrid(const YamlNode& train) {
@@ -325,8 +343,7 @@ TrainSpec readTrain(const YamlNode& node, const TaskCounts& counts, Report& repo
       report.error(eval->key_place, "'eval' needs a dataset: add 'eval' to 'data'");
   }
   if (train.model.wantsEvaluation() && !train.data.eval && reader.find("summaries") == nullptr)
-    report.warning(node.find("model")->find("metrics")->key_place,
-                   "'metrics' are computed on data.eval, and there is none: add 'eval' to 'data'");
+    warnOfNoEvaluation(*node.find("model"), report);
   reader.choice("kernels", train.kernels);
   reader.choice("precision", train.precision);
   train.checkpoint = readCheckpoint(reader.find("checkpoint"), train, report);

@@ -53,6 +53,10 @@ std::optional<MetricSpec> withWord(MetricSpec metric, std::string_view word) {
 
 }  // namespace
 
+bool isEvaluationKey(std::string_view name) {
+  return std::ranges::find(kEvaluationKeys, name) != std::end(kEvaluationKeys);
+}
+
 std::string nameOf(const MetricSpec& metric) {
   return metric.word.empty() ? todaysName(metric) : metric.word;
 }

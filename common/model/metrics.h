@@ -26,6 +26,14 @@ inline bool isMetricName(std::string_view name) {
   return metricNamed(name).has_value();
 }
 
+// The other keys of all reports of an evaluation: summary.json, `eval --json`, events, and the
+// scalars of TensorBoard. A model's scalar can't have their names.
+inline constexpr std::string_view kEvaluationKeys[] = {
+    "accuracy",        "checkpoint",  "event",         "examples", "examples/sec", "global_step",
+    "global_step/sec", "job",         "learning_rate", "left_out", "loss",         "metric",
+    "moving_averages", "other_words", "report",        "schema",   "step",         "time"};
+bool isEvaluationKey(std::string_view name);
+
 // Returns, for a message, why the metric doesn't fit the model with outputs of `units`; nullopt: it
 // fits.
 std::optional<std::string> metricFault(const MetricSpec& metric, const ModelSpec& model,

@@ -81,7 +81,9 @@ std::optional<GraphCheckpoint> readCheckpoint(const MapReader& run, const GraphR
   checkpoint.mark = report.markOf(node->key_place);
   std::string folder;
   if (run.path("log_dir", folder) && !folder.empty())
-    spec.log_dir = (report.folderOf(log_dir->place) / folder).lexically_normal();
+    // Its text is the mark of the run, which is the same from every working directory.
+    spec.log_dir =
+        std::filesystem::absolute(report.folderOf(log_dir->place) / folder).lexically_normal();
   else if (log_dir == nullptr || folder.empty())
     report.error(
         node->key_place,

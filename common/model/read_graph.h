@@ -50,7 +50,8 @@ struct GraphSpec {
   int64_t steps = 1;                   // with a checkpoint: up to this global step
   uint64_t seed = 1;                   // of the initial values and the order of the data
   bool soft_placement = false;
-  std::filesystem::path log_dir{};  // of checkpoints and event files; empty without a checkpoint
+  std::filesystem::path
+      log_dir{};  // absolute; of checkpoints and events; empty without a checkpoint
   std::optional<GraphCheckpoint> checkpoint{};  // the graph has a counter then
   std::optional<GraphSummaries> summaries{};    // only with a checkpoint
 };

@@ -189,15 +189,13 @@ std::vector<LayerSpec> readLayers(const MapReader& reader, std::string_view key)
 
 // A scalar is reported by its name among the other figures of an evaluation.
 void readScalars(const MapReader& reader, ModelSpec& model) {
-  constexpr std::string_view kTaken[] = {"accuracy", "checkpoint", "examples", "global_step",
-                                         "loss",     "metric",     "step",     "time"};
   Report& report = reader.report();
   for (const YamlNode& node : reader.list("scalars")) {
     const auto name = yaml::readText(node, "scalars", report);
     if (!name) continue;
     const bool is_twice = std::ranges::any_of(
         model.scalars, [&](const ModelSpec::Scalar& other) { return other.tensor == *name; });
-    if (is_twice || isMetricName(*name) || std::ranges::find(kTaken, *name) != std::end(kTaken))
+    if (is_twice || isMetricName(*name) || isEvaluationKey(*name))
       report.error(node.where(),
                    fmt::format("the evaluations have a {} already: write LAYER/{}, or give the op "
                                "another name",

@@ -83,12 +83,14 @@ class GraphSupervisor {
   void summarise(std::span<const std::string> fetches, const std::vector<Tensor>& values);
   int64_t globalStep();
   void save();
+  // save(), whose failure is a warning: the next checkpoint may succeed.
+  void saveOnTime();
   void stop();
 
   void requestStop() { stop_.ask(); }  // also ends a wait for other tasks
   bool shouldStop() const { return stop_.isSet(); }
   // Is true from a requestStop() on while prepare() or run() waits for tasks, and only then: stop()
-  // waits for them. For Open, which then gives up.
+  // waits for them. For Open, which then stops waiting.
   std::shared_ptr<const std::atomic<bool>> givesUp() const { return stop_.givesUp(); }
   // Aborts a running step. Returns false, and aborts nothing, while a checkpoint is saved or stop()
   // ends the run: try again later.
@@ -151,7 +153,6 @@ class GraphSupervisor {
   static int64_t stepIn(const Outcome& outcome);
   void noteLoss(const Error& error);
   void afterStep(std::span<const std::string> fetches, const Values& values);
-  void saveOnTime();
   std::shared_ptr<engine::Session> session() const;
 
   FileSystem& file_system_;

@@ -10,15 +10,17 @@
 
 namespace dtf::train {
 
+// A signal after the first: a sender that repeats itself at once counts as one.
+enum class SecondSignal { kIgnored, kEndsProcess };
+
 // Catches SIGTERM and SIGINT while it exists. The supervisor's stop is requested, and a step that
 // is still under way 5 s later is aborted: the checkpoint must be written before the sender of the
-// signal kills the process.
-// Owns: a thread; the handlers before it, which it restores.
-// Borrows: the supervisor. Threads: any; one at a time in a process. Blocks: never.
-// Errors: none.
+// signal kills the process. With kEndsProcess a second signal ends the process as without a
+// handler. Owns: a thread; the handlers before it, which it restores. Borrows: the supervisor.
+// Threads: any; one at a time in a process. Blocks: never. Errors: none.
 class SignalWatch {
  public:
-  explicit SignalWatch(GraphSupervisor& supervisor);
+  explicit SignalWatch(GraphSupervisor& supervisor, SecondSignal second = SecondSignal::kIgnored);
   ~SignalWatch();
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
@@ -27,6 +29,7 @@ class SignalWatch {
   void watch();
 
   GraphSupervisor& supervisor_;
+  const SecondSignal second_;
   struct sigaction before_term_ {};
   struct sigaction before_int_ {};
   Mutex mutex_;

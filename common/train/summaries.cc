@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/data/read_signature.h"
+#include "common/model/metrics.h"
 #include "common/optimizer/learning_rate.h"
 #include "common/summary/graph_def.h"
 #include "common/train/batch_images.h"
@@ -80,6 +81,8 @@ void Summaries::addScalars(const replication::StepState& state) {
   const double rate = static_cast<double>(state.global_step - measured_step_) / seconds;
   scalars.push_back({"global_step/sec", rate});
   scalars.push_back({"examples/sec", rate * examples_per_step_});
+  for (const summary::Scalar& scalar : scalars)
+    DTF_CHECK_MSG(model::isEvaluationKey(scalar.tag), scalar.tag);
 }
 
 // TensorBoard drops earlier events from the session's step on, as these steps are trained again. A

@@ -19,6 +19,7 @@
 #include "common/base/print.h"
 #include "common/base/run_registry.h"
 #include "common/base/text.h"
+#include "common/model/metrics.h"
 #include "common/replication/phase_json.h"
 
 namespace dtf::workerd {
@@ -28,6 +29,7 @@ namespace {
 Json evaluationJson(const train::Evaluation& evaluation) {
   Json json = {{"loss", evaluation.loss}};
   if (evaluation.accuracy) json["accuracy"] = *evaluation.accuracy;
+  for (const auto& [key, value] : json.members()) DTF_CHECK_MSG(model::isEvaluationKey(key), key);
   for (const train::MetricValue& metric : evaluation.metrics)
     json[metric.name] = orNull(metric.value);
   return json;
@@ -43,6 +45,7 @@ Json checkpointJson(const train::CheckpointStatus& status) {
 // The step of its checkpoint, the metric that it is the best by, and the figures of its evaluation.
 Json bestJson(const train::PastEvaluation& best, const std::string& metric) {
   Json json = {{"step", best.step}, {"checkpoint", best.checkpoint.value()}, {"metric", metric}};
+  for (const auto& [key, value] : json.members()) DTF_CHECK_MSG(model::isEvaluationKey(key), key);
   for (const auto& [name, value] : best.values) json[name] = value;
   return json;
 }

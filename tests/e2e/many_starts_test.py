@@ -44,6 +44,12 @@ class Start:
                 [*program, *common, f"--job_name={job}", f"--task_index={index}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True)
 
+    def kill(self):
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
     def failure(self):
         """Waits for the ends. Returns the mistakes with all output; empty: there is none."""
         outputs, wrong = {}, []
@@ -78,7 +84,10 @@ def main(library, cpp):
         for number in range(starts):
             begin = time.monotonic()
             start = Start(number, programs, ports, pathlib.Path(folder))
-            failure = start.failure()
+            try:
+                failure = start.failure()
+            finally:
+                start.kill()
             seconds.append(time.monotonic() - begin)
             print(f"{start.name}: {seconds[-1]:.1f} s{', FAILED' if failure else ''}", flush=True)
             failures += [failure] if failure else []

@@ -48,7 +48,11 @@ OWN = """
 def run(folder, name, ops, loss, code=0):
     file = folder / f"{name}.yaml"
     file.write_text(JOB.format(name=folder / name, ops=ops, loss=loss))
-    done = subprocess.run([BUILD / "launcher/dtf-launch", file], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=WITHIN)
+    return launch(file, code=code)
+
+
+def launch(*arguments, code=0):
+    done = subprocess.run([BUILD / "launcher/dtf-launch", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=WITHIN)
     assert done.returncode == code, f"ended with {done.returncode}, not {code}:\n{done.stdout}"
     return done.stdout
 
@@ -69,6 +73,11 @@ with tempfile.TemporaryDirectory() as made:
     assert own["worst"] > own["loss"], own
     events = b"".join(file.read_bytes() for file in (root / "own/events").glob("events.*"))
     assert b"worst" in events, len(events)
+    # A prediction has no labels: the ops of the loss are left out.
+    for verb, option, ending in (("predict", "--output", "csv"), ("export", "--to", "safetensors"), ("export", "--to", "onnx")):
+        for name in ("named", "own"):
+            launch(verb, root / f"{name}.yaml", option, root / f"{name}.{ending}")
+    assert (root / "named.csv").read_bytes() == (root / "own.csv").read_bytes()
     wrong = run(root, "wrong", OWN, "loss: {tensor: {name: losses}}", code=78)
     assert "error: 'losses' is float32[" in wrong and "name its Mean" in wrong, wrong
 print("a loss by tensor name: ok")

@@ -9,6 +9,7 @@ Python without numpy fails the test: the package needs it.
 import decimal
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -227,7 +228,26 @@ train:
             self.assertEqual(set(reader.status().values()), {None})
         self.refused(dtf.ClosedError, "the job reader is closed", reader.take)
         self.refused(dtf.InvalidArgumentError, "one process", dtf.JobReader, SHELLS)
+        with dtf.JobReader(file) as reader:
+            def interrupt(*_):
+                raise KeyboardInterrupt
+            before = signal.signal(signal.SIGALRM, interrupt)
+            try:
+                with self.assertRaises(KeyboardInterrupt):
+                    signal.setitimer(signal.ITIMER_REAL, 0.1)
+                    reader.take(1)  # goes on in its thread, and the next call waits for it
+            finally:
+                signal.signal(signal.SIGALRM, before)
+            self.assertEqual(reader.variables(), [])
+            self.refused(dtf.UnavailableError, "cannot reach ps/", reader.take, 0.1)
         self.refused(dtf.InvalidArgumentError, "no-such.yaml", dtf.JobReader, "no-such.yaml")
+
+    def test_a_row_number_is_whole_and_finite(self):
+        signature = {"inputs": [{"name": "n", "columns": ["n"], "preparation": []}]}
+        for number in (7, 7.0, "7", np.int32(7), decimal.Decimal(7)):
+            self.assertEqual(_preparation.inputs_of([{"n": number}], signature)["categories/n"].tolist(), [[7]])
+        for number in (float("inf"), float("-inf"), np.float32("inf"), decimal.Decimal("Infinity"), 10**400, 0.5, -1, True):
+            self.refused(dtf.InvalidArgumentError, "is no whole number from 0", _preparation.inputs_of, [{"n": number}], signature)
 
     def test_predictions_are_those_of_the_command(self):
         run, table = self.folder / "run", self.folder / "new.csv"

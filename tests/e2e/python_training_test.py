@@ -158,7 +158,11 @@ class Training(unittest.TestCase):
         waiting.close()
         with self.assertRaises(dtf.ClosedError):
             waiting.run(model.loss)
+        early = dtf.Supervisor(model.graph, is_chief=False)
         model.graph.variable("array", initializer=[1.0])
+        with self.assertRaisesRegex(dtf.InvalidArgumentError, "'array' begins with an array"):
+            early.prepare_or_wait_for_session(self.cluster.target)
+        early.close()
         with self.assertRaisesRegex(dtf.InvalidArgumentError, "'array' begins with an array"):
             dtf.Supervisor(model.graph)
         with self.assertRaises(dtf.InvalidArgumentError):

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <span>
 
@@ -14,6 +15,7 @@
 #include "common/base/checksum.h"
 #include "common/base/ids.h"
 #include "common/graph/device_name.h"
+#include "common/graph/prune.h"
 #include "common/model/graph_reader.h"
 #include "common/model/layer_builder.h"
 #include "common/model/layers/layers.h"
@@ -102,6 +104,11 @@ std::string faultOf(const Node& node) {
   return "";
 }
 
+bool readsLabels(const graph::Graph& graph, Output output) {
+  if (graph.find(kLabels) == nullptr) return false;
+  return graph::prune(graph, {}, std::array{output}, {}).graph.find(kLabels) != nullptr;
+}
+
 // Keys that may change between runs of a job: the weights keep their meaning.
 constexpr std::string_view kPassingKeys[] = {"device", "initializer"};
 // Limits of the text: one line for each op. A checksum stands for the rest, as for a long line's
@@ -154,6 +161,10 @@ class GraphLayer final : public Layer {
     std::optional<Output> output;
     if (reader.text("output", name)) output = ops.findTensor(name, reader.find("output")->where());
     checkOps(ops, report);
+    if (output && readsLabels(ops.graph(), *output))
+      report.error(reader.find("output")->where(),
+                   "'output' depends on 'labels', which a prediction doesn't have: name the tensor "
+                   "that the loss compares with the labels");
     report.throwFirst();
     DTF_CHECK(output.has_value() && ops.graph().nodes().size() >= inputs.size());
     return copy(ops, inputs, layers, *output);

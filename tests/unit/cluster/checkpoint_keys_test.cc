@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "common/cluster/cluster_yaml.h"
+#include "common/cluster/read_train.h"
 #include "tests/support/temporary_files.h"
 
 namespace dtf::cluster {
@@ -78,6 +79,33 @@ TEST(CheckpointKeys, TheBestIsByAFigureOfTheEvaluations) {
                          "accuracy): add it to model.metrics"),
             std::string::npos)
       << mistake;
+}
+
+TEST(CheckpointKeys, AScalarIsNoMetricToStopBy) {
+  const testing::TemporaryFiles files;
+  const auto mistake = [&](const std::string& more) {
+    files.write("t.yaml",
+                "model:\n"
+                "  input: {shape: [3]}\n"
+                "  layers: [{dense: {units: 2}}]\n"
+                "  loss: sparse_categorical_crossentropy\n"
+                "  scalars: [worst]\n"
+                "data: {train: {format: digits}, eval: {format: digits}, batch_size: 5}\n"
+                "eval: {every_steps: 5}\n" +
+                    more);
+    return testing::badConfigOf([] {
+      yaml::Report report;
+      const auto file = yaml::parseYamlFile("t.yaml", nullptr, report);
+      readTrain(*file, {}, report);
+      report.throwIfAny();
+    });
+  };
+  for (const char* more : {"early_stopping: {metric: worst, patience: 3}\n",
+                           "checkpoint: {keep_best: worst, every_steps: 5}\n"})
+    EXPECT_NE(mistake(more).find("error: 'worst' is one of model.scalars, of which dtf can't tell "
+                                 "whether more is better: name one of loss\n"),
+              std::string::npos)
+        << mistake(more);
 }
 
 TEST(CheckpointKeys, EarlyStoppingHasTheLossAsItsMetric) {

@@ -1,7 +1,10 @@
 // The keys of a TRAIN.yaml apart from data, model and optimizer.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/cluster/read_train.h"
+#include "common/yaml/yaml_tree.h"
 #include "tests/unit/cluster/train_of.h"
 
 namespace dtf::cluster {
@@ -40,6 +43,25 @@ TEST(ReadTrain, SharesAndAutoAreStrategies) {
     EXPECT_EQ(trainOf(text).placement.strategy, PlacementSpec::Strategy::kAuto) << text;
   EXPECT_EQ(trainOf("placement: {strategy: auto, among: [workers]}\n").placement.among,
             std::vector<std::string>{"workers"});
+}
+
+// No metrics: the scalars alone ask for evaluations.
+TEST(ReadTrain, WarnsOfScalarsWithoutDataToEvaluate) {
+  const testing::TemporaryFiles files;
+  files.write("t.yaml",
+              "model:\n"
+              "  input: {shape: [3]}\n"
+              "  layers: [{dense: {units: 2}}]\n"
+              "  loss: sparse_categorical_crossentropy\n"
+              "  scalars: [worst]\n"
+              "data: {train: {format: digits}, batch_size: 5}\n");
+  yaml::Report report;
+  const auto file = yaml::parseYamlFile("t.yaml", nullptr, report);
+  ASSERT_TRUE(file.has_value());
+  readTrain(*file, {}, report);
+  EXPECT_THAT(report.warnings(),
+              ::testing::HasSubstr("t.yaml:5:3: warning: 'scalars' are computed on data.eval, and "
+                                   "there is none: add 'eval' to 'data'"));
 }
 
 }  // namespace

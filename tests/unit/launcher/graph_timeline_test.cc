@@ -52,15 +52,39 @@ TEST_F(GraphTimelineTest, WhereNoFileCanBeIsSaidBeforeAnythingRuns) {
 TEST_F(GraphTimelineTest, WhatGoesWrongLaterIsToldInTheEnd) {
   GraphTimeline timeline(file_, {}, 10);
   fs::create_directories(file_ + "/in its place");
-  timeline.write(traces_);
+  timeline.write(3, traces_);
   EXPECT_THAT(errorText([&] { timeline.finish(); }), StartsWith(file_ + ": error: cannot write"));
+}
+
+TEST_F(GraphTimelineTest, AResumedRunCountsFromItsOwnFirstStep) {
+  GraphTimeline timeline(file_, {}, 10);
+  timeline.startAfter(4);
+  EXPECT_FALSE(timeline.wants(5));
+  EXPECT_TRUE(timeline.wants(6));
+  EXPECT_TRUE(timeline.wants(7)) << "the values of step 6 were lost";
+  timeline.write(7, traces_);
+  EXPECT_FALSE(timeline.wants(8)) << "one is enough";
+  timeline.finish();
+  EXPECT_EQ(Json::parse(readFile(file_, 1 << 20))["otherData"]["step"], 7);
+  GraphTimeline last(file_, {}, 10);
+  last.startAfter(9);
+  EXPECT_TRUE(last.wants(10)) << "the only one";
+}
+
+TEST_F(GraphTimelineTest, AFileWithoutAStepIsAnError) {
+  GraphTimeline timeline(file_, 3, 10);
+  timeline.startAfter(10);
+  EXPECT_EQ(errorText([&] { timeline.finish(); }),
+            file_ +
+                ": error: no step was recorded: the run has ended before step 13, and 'steps' "
+                "is 10; raise it, or start anew with --fresh");
 }
 
 TEST_F(GraphTimelineTest, TheFileOfAnEarlierRunIsReplaced) {
   atomicReplace(file_, "old");
   GraphTimeline timeline(file_, 3, 10);
   EXPECT_EQ(readFile(file_, 100), "old") << "until there is another";
-  timeline.write(traces_);
+  timeline.write(3, traces_);
   timeline.finish();
   const auto written = Json::parse(readFile(file_, 1 << 20));
   EXPECT_EQ(written["otherData"]["step"], 3);

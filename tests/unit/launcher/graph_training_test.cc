@@ -7,6 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/engine/local_tasks.h"
@@ -20,6 +24,57 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// A loss of the variables, as with a ps, right after the `after`th run of `train`.
+struct Loss {
+  int after = 0;  // 0: never
+  int steps = 0;
+};
+
+// Threads, blocking, errors: as PlanParts. Owns: the parts. Borrows: the rest.
+class LosingParts final : public engine::PlanParts {
+ public:
+  LosingParts(std::unique_ptr<engine::PlanParts> parts, engine::Tasks& tasks, Loss& loss)
+      : parts_(std::move(parts)), tasks_(tasks), loss_(loss) {}
+  engine::StepResult run(uint64_t step, const engine::StepFeeds& feeds, bool is_traced) override {
+    engine::StepResult result = parts_->run(step, feeds, is_traced);
+    if (++loss_.steps == loss_.after) tasks_.reset("");
+    return result;
+  }
+
+ private:
+  const std::unique_ptr<engine::PlanParts> parts_;
+  engine::Tasks& tasks_;
+  Loss& loss_;
+};
+
+// Threads, blocking, errors: as Tasks. Owns: the tasks. Borrows: the loss.
+class LosingTasks final : public engine::Tasks {
+ public:
+  LosingTasks(std::unique_ptr<engine::Tasks> tasks, Loss& loss)
+      : tasks_(std::move(tasks)), loss_(loss) {}
+  const std::vector<graph::DeviceName>& devices() const override { return tasks_->devices(); }
+  bool canRun(const graph::Node& node, const graph::DeviceName& device) const override {
+    return tasks_->canRun(node, device);
+  }
+  bool withCpu(const UseCpu& use) override { return tasks_->withCpu(use); }
+  std::unique_ptr<engine::PlanParts> registerPlan(std::vector<engine::TaskPart> parts) override {
+    const bool is_step = parts.at(0).graph.find("train") != nullptr;
+    auto made = tasks_->registerPlan(std::move(parts));
+    if (!is_step) return made;
+    return std::make_unique<LosingParts>(std::move(made), *tasks_, loss_);
+  }
+  void setVariable(const graph::Node& variable, const Tensor& value) override {
+    tasks_->setVariable(variable, value);
+  }
+  void abortSteps(const Error& cause) override { tasks_->abortSteps(cause); }
+  void reset(const std::string& container) override { tasks_->reset(container); }
+  engine::RendezvousLoad load() const override { return tasks_->load(); }
+
+ private:
+  const std::unique_ptr<engine::Tasks> tasks_;
+  Loss& loss_;
+};
 
 // w is [3], the loss its mean square.
 std::string graphOf(const std::string& minimize, const std::string& run) {
@@ -49,9 +104,12 @@ class GraphTrainingTest : public ::testing::Test {
                    .feeds = feeds,
                    .is_fresh = is_fresh,
                    .open =
-                       [this](const graph::Graph& graph) {
+                       [this](const graph::Graph& graph, const GivesUp& gives_up) {
+                         EXPECT_NE(gives_up, nullptr);
+                         if (is_gone_) throw Error(ErrorCode::kUnavailable, "no task replies");
                          return std::make_unique<engine::Session>(
-                             graph, std::make_unique<engine::LocalTasks>(process_));
+                             graph, std::make_unique<LosingTasks>(
+                                        std::make_unique<engine::LocalTasks>(process_), loss_));
                        },
                    .on_step =
                        [&](int64_t, const std::vector<Tensor>& values) {
@@ -68,6 +126,8 @@ class GraphTrainingTest : public ::testing::Test {
   dtf::testing::TemporaryFiles files_;
   yaml::Report report_;
   std::vector<std::string> events_;
+  Loss loss_;
+  bool is_gone_ = false;
   runtime::KernelTable kernels_;
   runtime::CpuDevice device_;
   std::shared_ptr<engine::LocalProcess> process_ =
@@ -110,6 +170,32 @@ TEST_F(GraphTrainingTest, StepsGoOnFromTheCheckpoint) {
     EXPECT_TRUE(std::filesystem::exists(std::filesystem::path("parts/checkpoints") / step)) << step;
   EXPECT_EQ(run(graphOf(adam, steps(7, "parts")), true), whole);
   EXPECT_THAT(events_, ElementsAre("set_aside 0"));
+}
+
+// The counter is read, and a checkpoint saved, right after a step: the loss shows there first.
+TEST_F(GraphTrainingTest, ALossRightAfterAStepIsMadeGood) {
+  const auto file = [](int after) {
+    return graphOf("", "  steps: 4\n  log_dir: lost-" + std::to_string(after) +
+                           "\n  checkpoint: {every_steps: 1}\n");
+  };
+  const std::vector<float> whole = run(file(0));
+  for (int after = 1; after <= 3; ++after) {
+    process_ = std::make_shared<engine::LocalProcess>(std::vector{
+        engine::SessionDevice{graph::fullDevice({JobKind::kWorker, 0}), &device_, &kernels_}});
+    loss_ = {.after = after};
+    EXPECT_EQ(run(file(after)), whole) << after;
+    EXPECT_GE(loss_.steps, 5) << "a step was taken again";
+  }
+}
+
+TEST_F(GraphTrainingTest, WithoutTasksNothingIsSetAside) {
+  const std::string file =
+      graphOf("", "  steps: 1\n  log_dir: kept\n  checkpoint: {every_steps: 1}\n");
+  run(file);
+  is_gone_ = true;
+  EXPECT_THROW(run(file, true), Error);
+  EXPECT_TRUE(events_.empty());
+  EXPECT_TRUE(std::filesystem::exists("kept/checkpoints/step-1"));
 }
 
 TEST_F(GraphTrainingTest, AStepThatDoesNotCountItselfIsRefused) {

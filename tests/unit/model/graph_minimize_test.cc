@@ -70,7 +70,7 @@ TEST_F(GraphMinimizeTest, TakesVariablesACounterAnOptimizerAndAName) {
   EXPECT_NE(spec.graph.find("critic/step"), nullptr);
 }
 
-TEST_F(GraphMinimizeTest, MistakesAreToldAtTheirPlaces) {
+TEST_F(GraphMinimizeTest, MistakesAreReportedAtTheirPlaces) {
   EXPECT_THAT(error("  - minimize: {loss: lost}\n"),
               HasSubstr("graph.yaml:5:22: error: the graph has no node 'lost' - did you mean"));
   EXPECT_THAT(error("  - minimize: {}\n"), HasSubstr("missing key 'loss' in 'minimize'"));

@@ -67,7 +67,7 @@ TEST_F(OwnLossTest, ScalarsAreEvaluatedBesideIt) {
   EXPECT_EQ(model.graph.node(model.scalars[0].node).name, "graph/worst");
 }
 
-TEST_F(OwnLossTest, MistakesAreToldAtTheirPlaces) {
+TEST_F(OwnLossTest, MistakesAreReportedAtTheirPlaces) {
   EXPECT_THAT(error("loss: {tensor: {name: owm}}\n"),
               HasSubstr("model.yaml:10:1: error: the graph has no node 'owm'"));
   EXPECT_THAT(error("loss: {tensor: {name: losses}}\n"),
@@ -80,8 +80,41 @@ TEST_F(OwnLossTest, MistakesAreToldAtTheirPlaces) {
       AllOf(HasSubstr("model.yaml:11:11: error: the evaluations have a 'auc' already: write "
                       "LAYER/auc, or give the op another name"),
             HasSubstr("model.yaml:11:21: error: the evaluations have a 'own' already")));
+  EXPECT_THAT(error("loss: {tensor: {name: own}}\nscalars: [learning_rate, other_words]\n"),
+              AllOf(HasSubstr("have a 'learning_rate' already"),
+                    HasSubstr("have a 'other_words' already")));
   EXPECT_THAT(error("loss: sparse_categorical_crossentropy\n"), HasSubstr("'labels'"))
       << "only a loss of the model's own ops reads them";
+}
+
+// A prediction has no labels, so it could not compute such an output.
+TEST_F(OwnLossTest, AnOutputThatReadsTheLabelsIsRefused) {
+  const auto errorOf = [this](const std::string& ops) {
+    files_.write("leak.yaml",
+                 "input: {shape: [3]}\n"
+                 "graph:\n"
+                 "  ops:\n"
+                 "    - Variable: {name: w, shape: [3, 2], initializer: zeros}\n" +
+                     ops + "  output: y\nloss: {tensor: {name: own}}\n");
+    return dtf::testing::badConfigOf([] {
+      yaml::Report report;
+      const auto file = yaml::parseYamlFile("leak.yaml", nullptr, report);
+      ModelSpec model = readModel(*file, report);
+      report.throwIfAny();
+      model.input_dtype = DType::kFloat32;
+      buildEvaluationGraph(model, 4);
+    });
+  };
+  const std::string loss =
+      "    - SparseSoftmaxCrossEntropyWithLogits: {name: losses, inputs: [x, labels]}\n"
+      "    - Mean: {name: own, inputs: [losses]}\n";
+  const std::string product = "    - MatMul: {name: x, inputs: [input, w]}\n";
+  EXPECT_THAT(errorOf(product + loss + "    - Mul: {name: y, inputs: [x, own]}\n"),
+              HasSubstr("leak.yaml:9:11: error: 'output' depends on 'labels', which a prediction "
+                        "doesn't have"));
+  EXPECT_THAT(errorOf(product + loss + "    - Identity: {name: y, inputs: [x], after: [own]}\n"),
+              HasSubstr("'output' depends on 'labels'"))
+      << "a control input";
 }
 
 // Targets have a float32 for each unit of the output.

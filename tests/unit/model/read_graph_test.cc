@@ -227,6 +227,7 @@ TEST_F(ReadGraphTest, CheckpointsAndSummaries) {
   summaries: {scalars: [loss]}
 )"));
   EXPECT_TRUE(spec.log_dir.string().ends_with("logs/run")) << spec.log_dir;
+  EXPECT_TRUE(spec.log_dir.is_absolute()) << "the same from every working directory";
   EXPECT_EQ(spec.checkpoint->when.every_steps, 50);
   EXPECT_EQ(spec.checkpoint->when.every_seconds, 0) << "every_steps is a decision";
   EXPECT_EQ(spec.checkpoint->keep, 2u);

@@ -45,6 +45,20 @@ TEST(SignalWatch, ASignalRequestsAStop) {
   EXPECT_TRUE(supervisor.shouldStop());
 }
 
+// The first may be repeated at once, by a sender that signals the group as well.
+TEST(SignalWatch, ASecondSignalEndsTheProcess) {
+  const auto signalAgainAndAgain = [] {
+    testing::SimulatedDisk disk;
+    GraphSupervisorOptions options;
+    options.log_dir = "/run";
+    GraphSupervisor supervisor(disk, options);
+    const SignalWatch watch(supervisor, SecondSignal::kEndsProcess);
+    for (;;) raise(SIGINT);
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(signalAgainAndAgain(), ::testing::KilledBySignal(SIGINT), "");
+}
+
 TEST(SignalWatch, TheHandlersBeforeItComeBack) {
   testing::SimulatedDisk disk;
   GraphSupervisorOptions options;

@@ -1,4 +1,4 @@
-"""What to write in place of names of TensorFlow 1 that dtf lacks, for messages."""
+"""Replacements for names of TensorFlow 1 that dtf lacks, for messages."""
 from __future__ import annotations
 
 _GRAPH = "there is no default graph: make a graph = dtf.Graph(), and write "

@@ -156,10 +156,14 @@ def _category(field: Any, steps: list[Step], name: str) -> int:
     return int(len(words) + xxhash.xxh3_64_intdigest(word.encode()) % buckets)
 
 
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, numbers.Integral) or bool(math.isfinite(number) and number == math.floor(number))
+
+
 def _row_number(field: Any, name: str) -> int:
     """Returns a field that is the number of a row, neither a word nor hashed."""
     is_whole = bool(_WHOLE.fullmatch(field)) if isinstance(field, str) else (
-        field is not None and not isinstance(field, (bool, np.bool_)) and field == math.floor(field))
+        field is not None and not isinstance(field, (bool, np.bool_)) and _is_whole(field))
     if not is_whole or not 0 <= int(field) <= _ROW_MAX:
         raise errors.InvalidArgumentError(f"'{name}': {field!r} is no whole number from 0 to {_ROW_MAX}")
     return int(field)
@@ -176,7 +180,7 @@ def _word(field: Any, words: Sequence[str], name: str) -> str:
         return ""
     if isinstance(field, (bool, np.bool_, numbers.Integral)):
         return str(field)
-    spelled = [str(field), *([str(int(field))] if math.isfinite(field) and field == math.floor(field) else [])]
+    spelled = [str(field), *([str(int(field))] if _is_whole(field) else [])]
     known = [word for word in spelled if word in words]
     if len(known) != 1:
         raise errors.InvalidArgumentError(f"'{name}' has words, and {field!r} can be written in several ways: give a text, as the training data "

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import threading
 from ctypes import POINTER, c_char_p, c_double, c_size_t, c_uint64
 from typing import Any
 
@@ -34,7 +35,7 @@ class JobReader:
                 evaluate(job.read("dense/kernel"))
 
     `cluster_file`: the file of the job, which has a ps or several workers. `keys`: the folder of the job's keys; empty: the one that
-    the file names. Threads: one at a time. Errors: InvalidArgumentError for the file, and for tasks that run another job;
+    the file names. Threads: any; a call waits for the end of the one before, also of one that Ctrl-C has left. Errors: InvalidArgumentError for the file, and for tasks that run another job;
     UnavailableError for a task that isn't there, or a version that is no longer kept; DeadlineExceededError.
     """
 
@@ -42,27 +43,28 @@ class JobReader:
         made = ctypes.c_void_p()
         lib.job_reader_open(text(os.fspath(cluster_file)), text(os.fspath(keys)), ctypes.byref(made))
         self._handle = Handle(made, lib.job_reader_free, "job reader")
+        self._calls = threading.Lock()  # after Ctrl-C a call goes on in its thread
 
     def take(self, seconds: float = 10) -> int:
         """Takes the newest version, which replaces the one before, and returns its step. Waits at most `seconds` for tasks that
         aren't there. In async training each task has its own newest version; the step is the lowest."""
         def taken() -> int:
             step = c_uint64()
-            with self._handle as reader:
+            with self._handle as reader, self._calls:
                 lib.job_reader_take(reader, seconds, ctypes.byref(step))
             return step.value
         return interruptible(taken)
 
     def variables(self) -> list[str]:
         """Returns the names of the variables; none before the first take()."""
-        with self._handle as reader:
+        with self._handle as reader, self._calls:
             return [lib.job_reader_variable(reader, index).decode() for index in range(lib.job_reader_count(reader))]
 
     def read(self, variable: str) -> np.ndarray[Any, Any]:
         """Returns a variable of the version that take() took."""
         def array() -> np.ndarray[Any, Any]:
             value = ctypes.c_void_p()
-            with self._handle as reader:
+            with self._handle as reader, self._calls:
                 lib.job_reader_read(reader, text(variable), ctypes.byref(value))
             return _tensors.Memory(value).array()
         return interruptible(array)
@@ -70,7 +72,7 @@ class JobReader:
     def status(self) -> dict[str, Any]:
         """Returns the state of each task: {"ps/0": {...}, "worker/0": None}; None: it has not replied within two seconds."""
         def answers() -> bytes:
-            with self._handle as reader:
+            with self._handle as reader, self._calls:
                 return grown(lambda buffer, room, size: lib.job_reader_status(reader, buffer, room, size))
         states: dict[str, Any] = json.loads(interruptible(answers))
         return states

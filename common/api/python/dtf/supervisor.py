@@ -81,9 +81,7 @@ class Supervisor(Steps):
                  summaries: Sequence[Key] = (), global_step: Output | str = "global_step", job: str = "graph", max_to_keep: int = 0,
                  handle_signals: bool = False):
         super().__init__(graph)
-        if graph.initial_values:
-            raise errors.InvalidArgumentError(f"the variable '{next(iter(graph.initial_values))}' begins with an array, which only "
-                                              "Session.initialize() sets: name an initializer, as \"glorot_uniform\"")
+        self._check_initializers()
         counter = graph.node_name(global_step.node) if isinstance(global_step, Output) else global_step
         options = CSupervisorOptions(
             is_chief=int(is_chief), task=text(task), log_dir=text(os.fspath(log_dir)), seed=whole("seed", seed, 0, UINT64_MAX),
@@ -97,6 +95,7 @@ class Supervisor(Steps):
     def prepare_or_wait_for_session(self, targets: str | Sequence[str] | None = None, **options: Any) -> Supervisor:
         """Opens the session on the targets, with the options of Session. The chief restores or initialises the model, the others
         wait until it is ready. Returns this object, which runs the steps."""
+        self._check_initializers()  # of variables that were added since
         places, how = targets_of(targets), options_of(**options)
 
         def prepared() -> Supervisor:
@@ -161,6 +160,11 @@ class Supervisor(Steps):
             with contextlib.suppress(errors.Error):
                 lib.supervisor_abort(supervisor, text("the supervisor was closed"))
         self._handle.close(abort)
+
+    def _check_initializers(self) -> None:
+        if self.graph.initial_values:
+            raise errors.InvalidArgumentError(f"the variable '{next(iter(self.graph.initial_values))}' begins with an array, which only "
+                                              "Session.initialize() sets: name an initializer, as \"glorot_uniform\"")
 
     def _interrupt(self) -> None:
         with contextlib.suppress(errors.Error), self._handle as supervisor:
