@@ -259,6 +259,25 @@ TEST_F(HostSumProtocol, ParametersInUseAreNotOverwritten) {
   third.get();
 }
 
+// The leader publishes as fast as it can, like one that answers pulls.
+TEST_F(HostSumProtocol, AMemberNeverSeesAMixOfReplies) {
+  constexpr uint64_t kReplies = 3000;
+  const auto leader = join(3), member = join(4);
+  auto publishing = std::async(std::launch::async, [&] {
+    for (uint64_t step = 1; step <= kReplies; ++step)
+      publish(*leader, stateAt(1, step), SumStep{1, step - 1}, static_cast<float>(step));
+  });
+  for (uint64_t step = 0; step < kReplies;) {
+    const replication::StepState state = member->awaitReply({1, step});
+    ASSERT_GT(state.next_step, step);
+    ASSERT_EQ(state.global_step, state.next_step);
+    for (const uint32_t shard : {0U, 1U})
+      ASSERT_EQ(member->parameters(shard)[15], static_cast<float>(state.next_step));
+    step = state.next_step;
+  }
+  publishing.get();
+}
+
 TEST_F(HostSumProtocol, WaitsHaveDeadlinesAndNames) {
   step_timeout_ = rejoin_timeout_ = milliseconds(20);
   const auto leader = join(3);
