@@ -18,7 +18,8 @@ namespace dtf::launcher {
 // interrupted it when all tasks were ready.
 bool endsSnapshots(std::string_view outcome, bool was_ready);
 
-// Removes them at the end of its life where endWith() says so or the job keeps none. Its owner
+// Removes them at the end of its life where endWith() says so or the job keeps none. Removes the
+// sums of a host (checkpoint::removeHostSums()) that killed workers have left, always. Its owner
 // holds the lock of the run directory meanwhile, so nobody else has any. Threads:
 // thread-compatible. Blocks: until the memory is free.
 class SnapshotGuard {
@@ -33,6 +34,8 @@ class SnapshotGuard {
   bool keeps() const { return keeps_; }
 
  private:
+  void clean() const;
+
   const checkpoint::SnapshotPlace place_;
   bool keeps_;
 };

@@ -13,6 +13,7 @@
 #include <climits>
 #include <ctime>
 #include <thread>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/error.h"
@@ -37,18 +38,30 @@ struct flock lockOf(short type, off_t first, off_t count) {
   return lock;
 }
 
-bool tryLock(int fd, off_t at) {
+[[noreturn]] void failJoin(const std::string& doing, int errno_value) {
+  throw Error(ErrorCode::kUnavailable, "cannot " + doing + ": " + errnoText(errno_value));
+}
+
+// Returns false if another process has the lock.
+bool tryLock(int fd, off_t at, const std::filesystem::path& file) {
   struct flock lock = lockOf(F_WRLCK, at, 1);
-  return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
+  if (::fcntl(fd, F_OFD_SETLK, &lock) == 0) return true;
+  if (errno != EAGAIN && errno != EACCES) failJoin("lock " + file.string(), errno);
+  return false;
+}
+
+// Returns false if the kernel refuses it.
+bool awaitLock(int fd, off_t at) {
+  struct flock lock = lockOf(F_WRLCK, at, 1);
+  int result = -1;
+  do result = ::fcntl(fd, F_OFD_SETLKW, &lock);
+  while (result != 0 && errno == EINTR);
+  return result == 0;
 }
 
 void unlock(int fd, off_t at) {
   struct flock lock = lockOf(F_UNLCK, at, 1);
   DTF_CHECK(::fcntl(fd, F_OFD_SETLK, &lock) == 0);
-}
-
-[[noreturn]] void failJoin(const std::string& doing, int errno_value) {
-  throw Error(ErrorCode::kUnavailable, "cannot " + doing + ": " + errnoText(errno_value));
 }
 
 void requireOwn(const std::filesystem::path& path, const struct stat& info, bool is_kind) {
@@ -59,27 +72,45 @@ void requireOwn(const std::filesystem::path& path, const struct stat& info, bool
                   "in it: remove it");
 }
 
+// The first page. It is zeroed before the first process joins.
+struct FirstPage {
+  std::atomic<uint32_t> bell;
+  std::atomic<uint64_t> identity;
+};
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) && sizeof(FirstPage) <= kPage);
+
+FirstPage& firstPage(std::byte* mapped) {
+  return *reinterpret_cast<FirstPage*>(mapped);
+}
+
 }  // namespace
 
 JoinedMemory::JoinedMemory(const Options& options)
     : options_(options), bytes_(kPage + options.bytes) {
   DTF_CHECK(options.bytes > 0 && options.seat < options.seats && options.patience > Duration{0});
   DTF_CHECK(options.file.is_absolute());
-  const auto end = std::chrono::steady_clock::now() + options.patience;
-  while (!tryJoin()) {
-    if (std::chrono::steady_clock::now() >= end)
-      throw Error(ErrorCode::kDeadline,
-                  fmt::format("waited {:.0f} s for the earlier process with seat {} of {}: end it",
-                              toSeconds(options.patience), options.seat, options.file.string()));
+  const auto begin = std::chrono::steady_clock::now();
+  for (Attempt last = tryJoin(); last != Attempt::kJoined; last = tryJoin()) {
+    const Duration waited = std::chrono::steady_clock::now() - begin;
+    if (options_.on_waiting) options_.on_waiting(reasonOf(last), waited);
+    if (waited >= options_.patience)
+      throw Error(last == Attempt::kOtherJob ? ErrorCode::kBadConfig : ErrorCode::kDeadline,
+                  fmt::format("waited {:.0f} s for {}: end it", toSeconds(options_.patience),
+                              reasonOf(last)));
     std::this_thread::sleep_for(kTryEvery);
   }
 }
 
+// Of two that leave together, the second finds itself alone. The file of the name may be a later
+// one than this memory's, if somebody has removed this one.
 JoinedMemory::~JoinedMemory() {
   ::munmap(mapped_, bytes_);
-  const bool is_alone = tryLock(fd_.get(), kDoor) && !isAnyTaken(0, options_.seat) &&
+  const bool is_alone = awaitLock(fd_.get(), kDoor) && !isAnyTaken(0, options_.seat) &&
                         !isAnyTaken(options_.seat + 1, options_.seats - options_.seat - 1);
-  if (!is_alone) return;
+  struct stat info {};
+  if (!is_alone || ::fstat(fd_.get(), &info) != 0 || info.st_nlink == 0) return;
   ::unlink(options_.file.c_str());
   ::rmdir(options_.file.parent_path().c_str());  // fails if it has other files
 }
@@ -97,32 +128,59 @@ Fd JoinedMemory::openFile() const {
   return Fd(::open(options_.file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
 }
 
-// Returns false while another process joins or leaves, or has the seat.
-bool JoinedMemory::tryJoin() {
+std::string JoinedMemory::reasonOf(Attempt attempt) const {
+  const std::string file = options_.file.string();
+  switch (attempt) {
+    case Attempt::kOtherJob:
+      return fmt::format(
+          "the processes of another job, or of other files of this one, that have "
+          "joined {}",
+          file);
+    case Attempt::kSeatTaken:
+      return fmt::format("the earlier process with seat {} of {}", options_.seat, file);
+    default:
+      return fmt::format("the process that keeps {} locked", file);
+  }
+}
+
+// Keeps no lock unless it has joined: a process that waits for its seat must not keep out others.
+JoinedMemory::Attempt JoinedMemory::tryJoin() {
   fd_ = openFile();
   if (!fd_.valid()) {
-    if (errno == ENOENT) return false;  // the folder was removed meanwhile
+    if (errno == ENOENT) return Attempt::kRemoved;  // the folder was removed meanwhile
     failJoin("open " + options_.file.string(), errno);
   }
-  if (!tryLock(fd_.get(), kDoor)) return false;
+  const Attempt result = tryLock(fd_.get(), kDoor, options_.file) ? joinAtDoor() : Attempt::kLocked;
+  if (result == Attempt::kJoined)
+    unlock(fd_.get(), kDoor);
+  else
+    fd_ = Fd();
+  return result;
+}
+
+JoinedMemory::Attempt JoinedMemory::joinAtDoor() {
   struct stat info {};
   if (::fstat(fd_.get(), &info) != 0) failJoin("look at " + options_.file.string(), errno);
   requireOwn(options_.file, info, S_ISREG(info.st_mode));
-  if (info.st_nlink == 0) return false;  // removed by the last process
-  if (!isAnyTaken(0, options_.seats)) {
+  if (info.st_nlink == 0) return Attempt::kRemoved;  // by the last process
+  const bool is_first = !isAnyTaken(0, options_.seats);
+  if (is_first)
     prepare();
-  } else if (static_cast<uint64_t>(info.st_size) != bytes_) {
-    throw Error(ErrorCode::kBadConfig,
-                fmt::format("{} has {} bytes, and this process needs {}: start all tasks of the "
-                            "job with the same files",
-                            options_.file.string(), info.st_size, bytes_));
-  }
-  if (!tryLock(fd_.get(), static_cast<off_t>(options_.seat))) return false;
+  else if (static_cast<uint64_t>(info.st_size) != bytes_)
+    return Attempt::kOtherJob;
+  if (!tryLock(fd_.get(), static_cast<off_t>(options_.seat), options_.file))
+    return Attempt::kSeatTaken;
+  map();
+  if (is_first) firstPage(mapped_).identity.store(options_.identity);
+  if (firstPage(mapped_).identity.load() == options_.identity) return Attempt::kJoined;
+  ::munmap(std::exchange(mapped_, nullptr), bytes_);
+  return Attempt::kOtherJob;
+}
+
+void JoinedMemory::map() {
   void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
   if (memory == MAP_FAILED) failJoin("map " + options_.file.string(), errno);
   mapped_ = static_cast<std::byte*>(memory);
-  unlock(fd_.get(), kDoor);
-  return true;
 }
 
 // Zeroes the memory and allocates its pages: a missing page later would kill the process.
@@ -149,22 +207,12 @@ bool JoinedMemory::isTaken(uint32_t seat) const {
   return seat == options_.seat || isAnyTaken(seat, 1);
 }
 
-namespace {
-
-std::atomic<uint32_t>& bellOf(std::byte* mapped) {
-  static_assert(std::atomic<uint32_t>::is_always_lock_free);
-  static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
-  return *reinterpret_cast<std::atomic<uint32_t>*>(mapped);
-}
-
-}  // namespace
-
 uint32_t JoinedMemory::rings() const {
-  return bellOf(mapped_).load(std::memory_order_acquire);
+  return firstPage(mapped_).bell.load(std::memory_order_acquire);
 }
 
 void JoinedMemory::ring() {
-  bellOf(mapped_).fetch_add(1, std::memory_order_release);
+  firstPage(mapped_).bell.fetch_add(1, std::memory_order_release);
   ::syscall(SYS_futex, mapped_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <string>
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
@@ -19,10 +21,12 @@ namespace dtf {
 //
 // Owns: the descriptor, the mapping and the seat.
 // Threads: thread-safe; as for any memory, data() needs an agreement between its users.
-// Blocks: the constructor, for `patience` at most; awaitRing().
+// Blocks: the constructor, for `patience` at most; awaitRing(). The destructor, while another
+// process joins or leaves.
 // Errors: kDeadline if another process keeps the seat, or the file locked. kPermission if the file
 // or its folder could be written by another user. kBadConfig if the others have joined memory of
-// another size. kUnavailable with the kernel's reason, such as too little memory.
+// another size or identity, and stay. kUnavailable with the kernel's reason, such as too little
+// memory.
 class JoinedMemory {
  public:
   struct Options {
@@ -31,6 +35,10 @@ class JoinedMemory {
     uint32_t seats = 0;          // of all processes
     uint32_t seat = 0;
     Duration patience{};
+    uint64_t identity = 0;  // of the job: a process joins only others with the same
+    // Called every few milliseconds while the constructor waits, with the reason. An error that it
+    // throws ends the wait.
+    std::function<void(const std::string& reason, Duration waited)> on_waiting{};
   };
   explicit JoinedMemory(const Options& options);
   ~JoinedMemory();
@@ -51,8 +59,13 @@ class JoinedMemory {
   void awaitRing(uint32_t seen, Duration at_most) const;
 
  private:
+  enum class Attempt : uint8_t { kJoined, kRemoved, kLocked, kOtherJob, kSeatTaken };
+
   Fd openFile() const;
-  bool tryJoin();
+  Attempt tryJoin();
+  Attempt joinAtDoor();
+  std::string reasonOf(Attempt attempt) const;
+  void map();
   void prepare();
   bool isAnyTaken(uint32_t first, uint32_t count) const;
 

@@ -23,6 +23,7 @@ using Path = std::filesystem::path;
 constexpr char kSharedMemory[] = "/dev/shm";
 constexpr std::string_view kCutPrefix = "cut-";
 constexpr std::string_view kTemporarySuffix = ".tmp";
+constexpr std::string_view kSumPrefix = "sum-worker-";
 
 void requireOursAlone(const Path& folder) {
   struct stat info {};
@@ -94,6 +95,29 @@ bool removeSnapshots(FileSystem& file_system, const SnapshotPlace& place) {
     log::warning("event=snapshots_not_removed reason=\"{}\"", error.message());
   }
   return true;
+}
+
+Path hostSumFile(const SnapshotPlace& place, uint32_t leader) {
+  DTF_CHECK(!place.folder.empty());
+  return place.folder / fmt::format("{}{}", kSumPrefix, leader);
+}
+
+void removeHostSums(FileSystem& file_system, const SnapshotPlace& place) {
+  DTF_CHECK(!place.folder.empty());
+  try {
+    if (!file_system.exists(place.folder)) return;
+    if (place.check) place.check(place.folder);
+    size_t others = 0;
+    for (const FolderEntry& entry : file_system.list(place.folder)) {
+      if (!entry.is_folder && entry.name.starts_with(kSumPrefix))
+        file_system.removeFile(place.folder / entry.name);
+      else
+        ++others;
+    }
+    if (others == 0) file_system.removeFolder(place.folder);
+  } catch (const Error& error) {
+    log::warning("event=host_sums_not_removed reason=\"{}\"", error.message());
+  }
 }
 
 SnapshotFolder::SnapshotFolder(FileSystem& file_system, SnapshotPlace place, uint32_t ps_task)

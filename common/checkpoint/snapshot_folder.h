@@ -8,6 +8,7 @@
 //     ps-1/                                      the snapshots of ps/1
 //       cut-10002f3-120/                         a snapshot: epoch (hexadecimal) and step
 //       cut-10002f3-140.tmp/                     a snapshot that is being written
+//     sum-worker-0                               no snapshot: see hostSumFile()
 //
 // The rename seals a snapshot: a reader finds a whole one or none.
 
@@ -44,6 +45,14 @@ SnapshotPlace sharedMemoryPlace(const std::string& job, const std::filesystem::p
 // whether there was a folder.
 // Blocks: as long as the kernel takes to free the memory.
 bool removeSnapshots(FileSystem& file_system, const SnapshotPlace& place);
+
+// Returns the file in which the workers of one host sum their gradients (exchange/host_sum.h).
+// `leader`: their lowest rank.
+std::filesystem::path hostSumFile(const SnapshotPlace& place, uint32_t leader);
+
+// Removes the files of sums that killed workers have left, and the folder if nothing else is in it.
+// Logs those it can't remove. No worker of the job may run.
+void removeHostSums(FileSystem& file_system, const SnapshotPlace& place);
 
 // Borrows: `file_system`.
 // Threads: one at a time.

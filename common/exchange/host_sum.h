@@ -38,10 +38,10 @@ struct HostSumOptions {
   std::filesystem::path file;   // of JoinedMemory, the same for all workers of the host
   std::vector<uint32_t> ranks;  // of the host, ascending; the first is the leader
   uint32_t rank = 0;            // of this worker
+  uint64_t identity = 0;        // of the job, so that two jobs never share the file
   Duration start_timeout{};     // to join the memory
   Duration step_timeout{};      // for the gradient of a worker that runs, beside the next
   Duration rejoin_timeout{};    // for a worker that doesn't run to be back
-  Duration finish_timeout{};    // for the reply of a leader that runs
   std::shared_ptr<EndOfWaits> ended = std::make_shared<EndOfWaits>();
   std::function<void(const std::string& what, Duration waited)> on_waiting{};  // every few seconds
 };
@@ -60,7 +60,8 @@ struct SumStep {
 // Owns: the shared memory: for each member two gradients, and two versions of the parameters.
 // Threads: thread-compatible; HostSumOptions::ended ends waits from any thread.
 // Blocks: collect() and awaitReply(), which log the worker that they wait for.
-// Errors: kDeadline with the name of that worker; the error of `ended`.
+// Errors: kDeadline with the name of that worker; kBadConfig if it has never joined the memory; the
+// error of `ended`; on a member, the error with which the leader has failed.
 class HostSum {
  public:
   // `elements`: of each shard. Blocks: as JoinedMemory. Errors: likewise.
@@ -78,7 +79,7 @@ class HostSum {
   // same one, which the leader may be reading.
   void handOver(const SumStep& step, float loss);
   // Waits for the reply to the gradient of `step`. Its outcome is kWentBack if it has another
-  // epoch.
+  // epoch. A leader that runs has no deadline: it waits by deadlines of its own.
   replication::StepState awaitReply(const SumStep& step);
   // Returns the parameters of the last reply; valid until the next awaitReply().
   const float* parameters(uint32_t shard) const;
@@ -86,7 +87,7 @@ class HostSum {
   // ---- the leader
 
   // Waits until every member has handed over its gradient of `step`, and returns the losses in the
-  // order of the members. nullopt: some member has the parameters of a later epoch.
+  // order of the members. nullopt: some member has later parameters, of this epoch or of another.
   std::optional<std::vector<float>> collect(const SumStep& step);
   // Returns the collected gradient of member `index`, counted from 0.
   const float* collected(size_t index, uint32_t shard) const;
@@ -95,19 +96,27 @@ class HostSum {
   // until no member reads the version before the last.
   void publish(const replication::StepState& state, const std::optional<SumStep>& answers,
                std::span<const float* const> parameters);
+  // Passes the error with which this process ends to the members. They throw it at once, unless it
+  // concerns this process alone: then they wait for the next one, and name it in their messages.
+  void fail(const Error& error);
 
  private:
   struct Head;
   struct Seat;
   struct Reply;
-  struct Awaited;
+  struct Failure;
   using Missing = std::function<std::optional<uint32_t>()>;
 
   Head& head() const;
   Seat& seatOf(uint32_t place) const;
   float* arena(size_t number, uint32_t shard) const;
   std::optional<replication::StepState> replyTo(const SumStep& step);
+  std::optional<Error> failureOfLeader() const;
+  void throwIfLeaderFailed() const;
+  bool isAhead(const SumStep& step) const;
+  void join(uint64_t bytes);
   void await(const std::string& what, const Missing& missing);
+  std::string absenceText(uint32_t place) const;
   void checkDeadline(const std::string& what, uint32_t place, bool is_there, Duration waited) const;
 
   const HostSumOptions options_;
@@ -116,6 +125,7 @@ class HostSum {
   std::vector<uint64_t> offsets_;  // of each shard in an arena, in bytes
   uint64_t arena_bytes_ = 0;
   std::vector<uint64_t> collected_;  // the numbers of the members' gradients
+  uint64_t failures_before_ = 0;     // of leaders, before this process joined
   std::unique_ptr<JoinedMemory> memory_;
 };
 

@@ -4,10 +4,24 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/checksum.h"
 #include "common/base/trace.h"
 #include "common/optimizer/gradient_math.h"
+#include "common/shard/declaration.h"
 
 namespace dtf::exchange {
+
+namespace {
+
+// Returns a digest of all that the tasks of one job share: the job's, then the declaration.
+uint64_t identityOf(uint64_t of_job, const arena::ModelDeclaration& declaration) {
+  std::string text = hexOf(of_job) + hexOf(declaration.layout.fingerprint());
+  for (const arena::Setting& setting : shard::settingsOf(declaration))
+    text += setting.name + "=" + setting.value + "\n";
+  return checksumOf(text);
+}
+
+}  // namespace
 
 HostSumClient::HostSumClient(ExchangeClient& inner, HostSumOptions options)
     : inner_(inner), options_(std::move(options)) {
@@ -29,18 +43,39 @@ void HostSumClient::declare(const arena::ModelDeclaration& declaration,
   for (const arena::ShardLayout& shard : declaration.layout.shards)
     elements_.push_back(shard.elements);
   shares_.emplace(declaration, declaration.replication.total_num_replicas);
-  sum_ = std::make_unique<HostSum>(options_, elements_);
+  HostSumOptions options = options_;
+  options.identity = identityOf(options_.identity, declaration);
+  sum_ = std::make_unique<HostSum>(std::move(options), elements_);
+}
+
+// Passes an error of the leader to its members, which would wait for its return otherwise.
+template <class Action>
+replication::StepState HostSumClient::reportingFailure(Action&& action) {
+  DTF_CHECK(sum_->leads());
+  try {
+    return action();
+  } catch (const Error& error) {
+    sum_->fail(error);
+    throw;
+  }
 }
 
 replication::StepState HostSumClient::pull(Values what) {
   DTF_CHECK(sum_ != nullptr && !begun_);
   if (what == Values::kWhole) return state_;  // traits().has_whole
-  const replication::StepState state = inner_.pull(what);
-  if (what != Values::kParameters) return state_;
-  state_ = state;
+  if (what != Values::kParameters) {
+    inner_.pull(what);
+    return state_;
+  }
+  state_ = sum_->leads() ? reportingFailure([this] { return pullAndPublish(); }) : inner_.pull();
   shows_sum_ = false;
-  if (sum_->leads()) publish(state_, std::nullopt);
   return state_;
+}
+
+replication::StepState HostSumClient::pullAndPublish() {
+  const replication::StepState state = inner_.pull();
+  publish(state, std::nullopt);
+  return state;
 }
 
 const float* HostSumClient::view(Values what, uint32_t ps_task) const {
@@ -69,15 +104,15 @@ void HostSumClient::begin(uint64_t step, uint32_t batch, float loss, Gradient gr
 replication::StepState HostSumClient::finish(const Error* failure) {
   DTF_CHECK(begun_.has_value() && failure == nullptr);
   const Begun begun = *std::exchange(begun_, std::nullopt);
-  if (sum_->leads()) return state_ = lead(begun);
+  if (sum_->leads()) return state_ = reportingFailure([&] { return lead(begun); });
   sum_->handOver(begun.step, begun.loss);
   state_ = sum_->awaitReply(begun.step);
   shows_sum_ = true;
   return state_;
 }
 
-// A member with parameters of a later epoch has pulled them from ps that went back: this gradient
-// has no effect any more.
+// A member with later parameters has pulled them from ps that went back, or that an earlier leader
+// had brought a step further: this gradient has no effect any more.
 replication::StepState HostSumClient::lead(const Begun& begun) {
   const SystemClock clock;
   const TimePoint begin = clock.now();
@@ -95,7 +130,8 @@ replication::StepState HostSumClient::lead(const Begun& begun) {
     state = pushPull(inner_, begun.step.step, begun.batch, static_cast<float>(loss / all));
   } else {
     state = inner_.pull();
-    state.outcome = replication::Outcome::kWentBack;
+    const bool went_back = state.epoch != begun.step.epoch;
+    state.outcome = went_back ? replication::Outcome::kWentBack : replication::Outcome::kStale;
   }
   publish(state, begun.step);
   state.waited += waited;

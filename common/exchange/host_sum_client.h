@@ -51,6 +51,9 @@ class HostSumClient final : public ExchangeClient {
     float loss = 0;
   };
   replication::StepState lead(const Begun& begun);
+  replication::StepState pullAndPublish();
+  template <class Action>
+  replication::StepState reportingFailure(Action&& action);
   std::vector<uint32_t> weightsOf(uint64_t step) const;
   void addCollected(std::span<const uint32_t> weights);
   void publish(const replication::StepState& state, const std::optional<SumStep>& answers);

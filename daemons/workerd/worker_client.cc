@@ -1,7 +1,5 @@
 #include "daemons/workerd/worker_client.h"
 
-#include <fmt/format.h>
-
 #include <optional>
 #include <utility>
 
@@ -30,6 +28,12 @@ wire::RpcClientOptions clientOptions(const cluster::TaskOptions& task,
   return options;
 }
 
+// Returns a digest of the addresses of a job's workers: two jobs of one name and run_dir have
+// others.
+uint64_t jobIdentity(const cluster::JobSpec& job) {
+  return wire::fingerprintOf(wire::addressesOf(job.cluster.worker));
+}
+
 // Returns the place of this worker in the sum of its host; nullopt: it exchanges its own gradient.
 std::optional<exchange::HostSumOptions> hostSumOf(const cluster::TaskOptions& task,
                                                   OnWaiting on_waiting) {
@@ -38,14 +42,14 @@ std::optional<exchange::HostSumOptions> hostSumOf(const cluster::TaskOptions& ta
   const uint32_t leader = replication::pusherOf(replication, task.task.index);
   std::vector<uint32_t> ranks = replication::pushedBy(replication, leader);
   if (ranks.size() < 2) return std::nullopt;
-  const std::filesystem::path folder = checkpoint::sharedMemoryPlace(job.job, job.run_dir).folder;
-  return exchange::HostSumOptions{.file = folder / fmt::format("sum-worker-{}", leader),
+  const checkpoint::SnapshotPlace place = checkpoint::sharedMemoryPlace(job.job, job.run_dir);
+  return exchange::HostSumOptions{.file = checkpoint::hostSumFile(place, leader),
                                   .ranks = std::move(ranks),
                                   .rank = task.task.index,
+                                  .identity = jobIdentity(job),
                                   .start_timeout = fromSeconds(job.timeouts.start_seconds),
                                   .step_timeout = fromSeconds(job.timeouts.step_seconds),
                                   .rejoin_timeout = fromSeconds(job.timeouts.rejoin_seconds),
-                                  .finish_timeout = fromSeconds(job.timeouts.finish_seconds),
                                   .on_waiting = std::move(on_waiting)};
 }
 

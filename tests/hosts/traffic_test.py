@@ -35,7 +35,8 @@ train:
   steps: {steps}
   checkpoint: none
 """
-# Four workers on each of two hosts behind 1 Gbit/s, and a model with long exchanges.
+# Four workers on each of two hosts behind 400 Mbit/s, and a model with long exchanges: with eight
+# workers on two cores a step computes 0.2 s, and sends 0.6 s or 2.4 s.
 GROUPED = """
 job: grouped
 run_dir: {run_dir}
@@ -53,7 +54,7 @@ train:
   steps: {steps}
   checkpoint: none
 """
-GIGABIT = 125e6  # bytes a second
+RATE = 50e6      # bytes a second
 FASTER = 2.5     # with sums, of the steps a second without
 SGD = "{gradient_descent: {learning_rate: 0.01}}"
 MOMENTUM = "{momentum: {learning_rate: 0.01, momentum: 0.9}}"
@@ -127,7 +128,7 @@ class Bench:
 
     def compare_sums(self):
         for link in self.links[:2]:
-            link.limit(GIGABIT)
+            link.limit(RATE)
         shares, rates = {}, {}
         for how in ("apart", "sum"):
             _, few, _ = self.grouped(how, FEW)
@@ -135,7 +136,7 @@ class Bench:
             model = 4 * self.parameters(file)
             shares[how] = max((last - first) / (MANY - FEW) / model for first, last in zip(few, many))
             print(f"| 2 of 4 workers | hosts: {how} | checkpoint | gradient_descent | {1 if how == 'sum' else 4}.000 | {shares[how]:.3f}; "
-                  f"{rates[how]:.2f} steps/s at 1 Gbit/s |", flush=True)
+                  f"{rates[how]:.2f} steps/s at 400 Mbit/s |", flush=True)
         assert shares["sum"] <= HEADERS * shares["apart"] / 4, shares
         assert rates["sum"] >= FASTER * rates["apart"], rates
 

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "common/base/error.h"
+#include "common/base/file.h"
 
 namespace dtf {
 namespace {
@@ -101,12 +102,105 @@ TEST_F(JoinedMemoryTest, ASeatIsForOneProcess) {
   const std::optional<Error> fault = faultOf(1);
   ASSERT_TRUE(fault.has_value());
   EXPECT_EQ(fault->code(), ErrorCode::kDeadline);
-  EXPECT_NE(fault->message().find("seat 1 of " + file_.string() + ": end it"), std::string::npos)
-      << fault->message();
+  EXPECT_EQ(fault->message(),
+            "waited 0 s for the earlier process with seat 1 of " + file_.string() + ": end it");
   const auto other = join(0);
   std::thread leaver([&first] { first = nullptr; });
   EXPECT_NE(join(1), nullptr) << "waits until the first has left";
   leaver.join();
+}
+
+TEST_F(JoinedMemoryTest, AProcessThatWaitsForItsSeatKeepsOutNobodyElse) {
+  auto first = join(1);
+  std::unique_ptr<JoinedMemory> other;
+  const JoinedMemory second({.file = file_,
+                             .bytes = 10'000,
+                             .seats = 3,
+                             .seat = 1,
+                             .patience = seconds(20),
+                             .on_waiting = [&](const std::string& reason, Duration) {
+                               EXPECT_NE(reason.find("seat 1"), std::string::npos) << reason;
+                               other = join(0, 10'000, milliseconds(1));
+                               first = nullptr;
+                             }});
+  EXPECT_TRUE(other->isTaken(1));
+}
+
+TEST_F(JoinedMemoryTest, AFileThatStaysLockedIsReportedAsSuch) {
+  const auto first = join(0);
+  const Fd file(::open(file_.c_str(), O_RDWR | O_CLOEXEC));
+  struct flock door {};
+  door.l_type = F_WRLCK;
+  door.l_whence = SEEK_SET;
+  door.l_start = off_t{1} << 40;
+  door.l_len = 1;
+  ASSERT_EQ(::fcntl(file.get(), F_OFD_SETLK, &door), 0);
+  const std::optional<Error> fault = faultOf(1);
+  ASSERT_TRUE(fault.has_value());
+  EXPECT_EQ(fault->code(), ErrorCode::kDeadline);
+  EXPECT_EQ(fault->message(),
+            "waited 0 s for the process that keeps " + file_.string() + " locked: end it");
+  door.l_type = F_UNLCK;
+  ASSERT_EQ(::fcntl(file.get(), F_OFD_SETLK, &door), 0);
+}
+
+TEST_F(JoinedMemoryTest, TheCallbackEndsTheWait) {
+  const auto first = join(1);
+  EXPECT_THROW(JoinedMemory({.file = file_,
+                             .bytes = 10'000,
+                             .seats = 3,
+                             .seat = 1,
+                             .patience = seconds(1000),
+                             .on_waiting =
+                                 [](const std::string&, Duration) {
+                                   throw Error(ErrorCode::kUnavailable, "the job has ended");
+                                 }}),
+               Error);
+}
+
+TEST_F(JoinedMemoryTest, OfTwoThatLeaveTogetherTheLastRemovesTheFile) {
+  for (int i = 0; i < 100; ++i) {
+    auto first = join(0);
+    auto second = join(1);
+    std::thread leaver([&first] { first = nullptr; });
+    second = nullptr;
+    leaver.join();
+    ASSERT_FALSE(fs::exists(file_)) << i;
+  }
+}
+
+TEST_F(JoinedMemoryTest, TheFileOfLaterProcessesStaysWhereTheEarlierOneWasRemoved) {
+  auto earlier = join(0);
+  fs::remove(file_);
+  const auto later = join(0);
+  earlier = nullptr;
+  EXPECT_TRUE(fs::exists(file_));
+}
+
+TEST_F(JoinedMemoryTest, ProcessesOfAnotherJobDoNotMeet) {
+  const auto join_as = [this](uint64_t identity, Duration patience) {
+    return std::make_unique<JoinedMemory>(
+        JoinedMemory::Options{.file = file_,
+                              .bytes = 10'000,
+                              .seats = 3,
+                              .seat = static_cast<uint32_t>(identity % 3),
+                              .patience = patience,
+                              .identity = identity});
+  };
+  auto first = join_as(7, seconds(20));
+  try {
+    join_as(8, milliseconds(20));
+    FAIL() << "it has joined";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_NE(error.message().find("of another job"), std::string::npos) << error.message();
+  }
+  EXPECT_FALSE(first->isTaken(2)) << "the refused one keeps no seat";
+  first->data()[0] = std::byte{1};
+  std::thread leaver([&first] { first = nullptr; });
+  const auto second = join_as(8, seconds(20));
+  leaver.join();
+  EXPECT_EQ(second->data()[0], std::byte{0});
 }
 
 TEST_F(JoinedMemoryTest, AnotherSizeIsRefused) {

@@ -217,6 +217,24 @@ TEST_F(SharedMemory, IsForThisUserAloneAndGoesWithItsJob) {
   EXPECT_FALSE(removeSnapshots(realFileSystem(), place_));
 }
 
+TEST_F(SharedMemory, TheSumsOfKilledWorkersGoWithoutTheSnapshots) {
+  SnapshotFolder folder(realFileSystem(), place_, 0);
+  writeCut(folder, {1, 10});
+  const std::filesystem::path sum = hostSumFile(place_, 2);
+  EXPECT_EQ(sum.filename(), "sum-worker-2");
+  realFileSystem().create(sum)->close();
+  removeHostSums(realFileSystem(), place_);
+  EXPECT_FALSE(std::filesystem::exists(sum));
+  EXPECT_EQ(folder.list(), (Names{{1, 10}}));
+  folder.removeAll();
+  EXPECT_FALSE(std::filesystem::exists(place_.folder));
+  removeHostSums(realFileSystem(), place_);  // of no folder
+  realFileSystem().makeFolder(place_.folder);
+  realFileSystem().create(sum)->close();
+  removeHostSums(realFileSystem(), place_);
+  EXPECT_FALSE(std::filesystem::exists(place_.folder));
+}
+
 TEST_F(SharedMemory, AFolderThatOthersCanWriteToIsNeitherReadNorWritten) {
   SnapshotFolder folder(realFileSystem(), place_, 0);
   writeCut(folder, {1, 10});

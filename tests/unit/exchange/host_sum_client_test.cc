@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -55,8 +56,15 @@ class HostSumClientTest : public ::testing::Test {
             .rank = rank,
             .start_timeout = seconds(20),
             .step_timeout = seconds(20),
-            .rejoin_timeout = seconds(20),
-            .finish_timeout = seconds(20)};
+            .rejoin_timeout = seconds(20)};
+  }
+
+  void initialise(ExchangeClient& chief) const {
+    const std::vector<float> zeros(64);
+    std::vector<std::span<const float>> values;
+    for (const arena::ShardLayout& shard : model_.layout.shards)
+      values.emplace_back(zeros.data(), shard.elements);
+    chief.job().initialise(values, replication::kFirstEpoch);
   }
 
   // Returns the first parameter of each shard after the last step.
@@ -64,13 +72,7 @@ class HostSumClientTest : public ::testing::Test {
     LocalExchangeClient inner(cluster_, rank);
     HostSumClient client(inner, optionsOf(rank));
     client.declare(model_);
-    if (rank == 0) {
-      const std::vector<float> zeros(64);
-      std::vector<std::span<const float>> values;
-      for (const arena::ShardLayout& shard : model_.layout.shards)
-        values.emplace_back(zeros.data(), shard.elements);
-      client.job().initialise(values, replication::kFirstEpoch);
-    }
+    if (rank == 0) initialise(client);
     client.job().waitInitialised();
     replication::StepState state = client.pull();
     while (!state.done) {
@@ -115,6 +117,48 @@ TEST_F(HostSumClientTest, TheSumIsByHostThenByRank) {
   }
   for (const float loss : losses_) EXPECT_FLOAT_EQ(loss, (0 + 1 + 2 + 3 + 4) / 5.0F);
   EXPECT_EQ(cluster_.status(0).coordinator.global_step, kSteps);
+}
+
+// An earlier process of the leader was lost after its exchange: ps/0 had committed the step when
+// the leader was back, and all ps when its member was.
+TEST_F(HostSumClientTest, ALeaderBehindItsMemberGoesOnWithTheStepOfThePs) {
+  model_.replication.host_leaders = {0, 0, 0, 0, 0};
+  const HostSumOptions of_member = optionsOf(1);
+  LocalExchangeClient to_ps(cluster_, 0), member_to_ps(cluster_, 1);
+  HostSumClient leader(to_ps, optionsOf(0)), member(member_to_ps, of_member);
+  leader.declare(model_);
+  member.declare(model_);
+  initialise(leader);
+  EXPECT_EQ(leader.pull().next_step, 0u);
+  EXPECT_EQ(pushPull(to_ps, 0, 0, 1).next_step, 1u);  // by the earlier process
+  EXPECT_EQ(member.pull().next_step, 1u);
+  auto reply = std::async(std::launch::async, [&] { return pushPull(member, 1, 0, 1); });
+  const replication::StepState state = pushPull(leader, 0, 0, 1);
+  EXPECT_EQ(state.outcome, replication::Outcome::kStale);
+  EXPECT_EQ(state.next_step, 1u);
+  of_member.ended->end(Error(ErrorCode::kUnavailable, "the test has ended"));
+  EXPECT_THROW(reply.get(), Error);
+}
+
+TEST_F(HostSumClientTest, AnErrorOfTheLeadersExchangeReachesItsMembers) {
+  model_.replication.host_leaders = {0, 0, 0, 0, 0};
+  HostSumOptions of_leader = optionsOf(0);
+  LocalExchangeClient to_ps(cluster_, 0), member_to_ps(cluster_, 1);
+  HostSumClient leader(to_ps, of_leader), member(member_to_ps, optionsOf(1));
+  leader.declare(model_);
+  member.declare(model_);
+  initialise(leader);
+  leader.pull();
+  member.pull();
+  of_leader.ended->end(Error(ErrorCode::kDeadline, "worker/9 is late"));
+  EXPECT_THROW(pushPull(leader, 0, 0, 1), Error);
+  try {
+    pushPull(member, 0, 0, 1);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "worker/0, which exchanges the gradients of this host, has failed: worker/9 is late");
+  }
 }
 
 TEST_F(HostSumClientTest, NothingStreamsAndNoRowsTravel) {

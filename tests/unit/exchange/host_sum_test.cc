@@ -43,8 +43,7 @@ class HostSumProtocol : public ::testing::Test {
             .rank = rank,
             .start_timeout = seconds(20),
             .step_timeout = step_timeout_,
-            .rejoin_timeout = rejoin_timeout_,
-            .finish_timeout = seconds(100)};
+            .rejoin_timeout = rejoin_timeout_};
   }
   std::unique_ptr<HostSum> join(uint32_t rank) const {
     return std::make_unique<HostSum>(optionsOf(rank), std::vector<uint64_t>{16, 32});
@@ -149,6 +148,100 @@ TEST_F(HostSumProtocol, ALeaderIsBehindAMemberOfALaterEpoch) {
   EXPECT_EQ(leader->collect({1, 7}), std::nullopt);
 }
 
+// The leader has settled on a step that the ps had, and the member, which started later, on the
+// next.
+TEST_F(HostSumProtocol, ALeaderIsBehindAMemberOfALaterStep) {
+  const auto leader = join(3);
+  auto member = join(6);
+  handOver(*member, {1, 8}, 6);
+  EXPECT_EQ(leader->collect({1, 7}), std::nullopt) << "also while worker/4 is missing";
+  member = nullptr;
+  const auto other = join(4);
+  handOver(*other, {1, 8}, 4);
+  EXPECT_EQ(leader->collect({1, 8}), (std::vector<float>{4, 6}));
+}
+
+// The members' waits would end by themselves after rejoin_seconds, with another reason.
+TEST_F(HostSumProtocol, AnErrorOfTheLeaderIsItsMembersToo) {
+  auto leader = join(3);
+  auto member = join(4);
+  auto reply = std::async(std::launch::async, [&] { return member->awaitReply({1, 7}); });
+  leader->fail(Error(ErrorCode::kBadConfig, "ps/0 refuses the gradient" + std::string(9000, '.')));
+  try {
+    reply.get();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_TRUE(error.message().starts_with(
+        "worker/3, which exchanges the gradients of this host, has failed: ps/0 refuses the "
+        "gradient..."))
+        << error.message();
+    EXPECT_LT(error.message().size(), 5000u);
+  }
+  member = nullptr;
+  member = join(4);  // waits for the next leader
+  leader = nullptr;
+  reply = std::async(std::launch::async, [&] { return member->awaitReply({1, 7}); });
+  leader = join(3);
+  publish(*leader, stateAt(1, 8), std::nullopt, 2);
+  EXPECT_EQ(reply.get().next_step, 8u);
+}
+
+TEST_F(HostSumProtocol, AnErrorOfTheLeadersProcessAloneIsNamedInTheWaitForItsReturn) {
+  rejoin_timeout_ = milliseconds(20);
+  auto leader = join(3);
+  const auto member = join(4);
+  leader->fail(Error(ErrorCode::kUnavailable, "fenced: worker/3 was declared lost"));
+  leader = nullptr;
+  EXPECT_EQ(errorOf([&] {
+              member->awaitReply({1, 7});
+            }),
+            "worker/4 has waited 0 s for worker/3, on the same host, to be back after \"fenced: "
+            "worker/3 was declared lost\" (timeouts.rejoin_seconds)");
+}
+
+// It waits for other hosts, or for a worker that is to return, by deadlines of its own.
+TEST_F(HostSumProtocol, ALeaderThatRunsHasNoDeadline) {
+  step_timeout_ = rejoin_timeout_ = milliseconds(1);
+  const auto leader = join(3), member = join(4);
+  auto reply = std::async(std::launch::async, [&] { return member->awaitReply({1, 0}); });
+  EXPECT_EQ(reply.wait_for(milliseconds(300)), std::future_status::timeout);
+  publish(*leader, stateAt(1, 1), SumStep{1, 0}, 9);
+  EXPECT_EQ(reply.get().next_step, 1u);
+}
+
+TEST_F(HostSumProtocol, AWorkerThatHasNeverOpenedTheFileIsAFaultOfItsPlace) {
+  rejoin_timeout_ = milliseconds(20);
+  const auto leader = join(3);
+  try {
+    leader->collect({1, 0});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadConfig);
+    EXPECT_EQ(error.message(),
+              "worker/3 has waited 0 s for worker/4, on the same host, to open " +
+                  (folder_ / "sum").string() +
+                  " (timeouts.rejoin_seconds): if it runs, it has another /dev/shm, user or "
+                  "run_dir: let the containers of a host share them, give each container an "
+                  "address of its own, or leave out 'topology'");
+  }
+}
+
+TEST_F(HostSumProtocol, WorkersOfAnotherJobDoNotMeet) {
+  const auto leader = join(3);
+  HostSumOptions options = optionsOf(4);
+  options.identity = 1;
+  options.start_timeout = milliseconds(20);
+  EXPECT_NE(errorOf([&] { HostSum(options, {16, 32}); }).find("of another job"), std::string::npos);
+}
+
+TEST_F(HostSumProtocol, TheEndOfTheJobEndsTheWaitForAnEarlierProcess) {
+  const auto earlier = join(4);
+  const HostSumOptions options = optionsOf(4);
+  options.ended->end(Error(ErrorCode::kUnavailable, "ps/0 was lost"));
+  EXPECT_EQ(errorOf([&] { HostSum(options, {16, 32}); }), "ps/0 was lost");
+}
+
 TEST_F(HostSumProtocol, ParametersInUseAreNotOverwritten) {
   const auto leader = join(3);
   auto member = join(4);
@@ -166,9 +259,29 @@ TEST_F(HostSumProtocol, ParametersInUseAreNotOverwritten) {
   third.get();
 }
 
+// The leader publishes as fast as it can, like one that answers pulls.
+TEST_F(HostSumProtocol, AMemberNeverSeesAMixOfReplies) {
+  constexpr uint64_t kReplies = 3000;
+  const auto leader = join(3), member = join(4);
+  auto publishing = std::async(std::launch::async, [&] {
+    for (uint64_t step = 1; step <= kReplies; ++step)
+      publish(*leader, stateAt(1, step), SumStep{1, step - 1}, static_cast<float>(step));
+  });
+  for (uint64_t step = 0; step < kReplies;) {
+    const replication::StepState state = member->awaitReply({1, step});
+    ASSERT_GT(state.next_step, step);
+    ASSERT_EQ(state.global_step, state.next_step);
+    for (const uint32_t shard : {0U, 1U})
+      ASSERT_EQ(member->parameters(shard)[15], static_cast<float>(state.next_step));
+    step = state.next_step;
+  }
+  publishing.get();
+}
+
 TEST_F(HostSumProtocol, WaitsHaveDeadlinesAndNames) {
   step_timeout_ = rejoin_timeout_ = milliseconds(20);
   const auto leader = join(3);
+  join(4).reset();
   EXPECT_EQ(errorOf([&] {
               leader->collect({1, 4});
             }),
