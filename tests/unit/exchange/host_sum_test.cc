@@ -49,7 +49,7 @@ class HostSumProtocol : public ::testing::Test {
     return std::make_unique<HostSum>(optionsOf(rank), std::vector<uint64_t>{16, 32});
   }
 
-  // Passes a reply whose parameters are all `value`.
+  // Passes a reply with parameters that are all `value`.
   static void publish(HostSum& leader, const replication::StepState& state,
                       const std::optional<SumStep>& answers, float value) {
     const std::vector<float> parameters(32, value);
