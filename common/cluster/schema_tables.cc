@@ -272,7 +272,7 @@ constexpr Key kReplicationKeys[] = {
     choice("transfer_dtype", "float32|bfloat16", "",
            "parameters and gradients travel rounded to it; default float32"),
     map("transfer", "{dtype: int8} or {top_k: 0.01}: fewer bytes, with error feedback"),
-    map("topology", "sync: {hosts: sum}: one gradient leaves a host, the mean of its workers"),
+    map("topology", "sync: {hosts: sum}: one gradient leaves a host, of all its workers"),
 };
 
 constexpr Key kTopologyKeys[] = {

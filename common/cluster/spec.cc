@@ -40,7 +40,8 @@ std::vector<uint32_t> hostLeaders(const ClusterSpec& cluster) {
   std::vector<uint32_t> leaders;
   for (const TaskSpec& worker : cluster.worker) {
     const auto rank = static_cast<uint32_t>(leaders.size());
-    leaders.push_back(first.try_emplace(hostKey(worker.address.host), rank).first->second);
+    const std::string& host = worker.address.host;  // empty: of a file with a mistake there
+    leaders.push_back(host.empty() ? rank : first.try_emplace(hostKey(host), rank).first->second);
   }
   return leaders;
 }

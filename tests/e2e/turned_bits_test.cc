@@ -99,7 +99,8 @@ TEST_F(TurnedBitsTest, ANetworkThatDamagesEverythingEndsTheJobInWords) {
   const TurningProxy proxy({options.ports[0], options.ports[1]}, SIZE_MAX, 4096, 7);
   std::vector<Process> tasks = startThrough(proxy, writeCluster(options));
   const ProcessResult chief = tasks[2].wait(seconds(60));
-  EXPECT_EQ(chief.exit_code, 69) << chief.err;
+  // Unavailable, or a deadline where it waits for a worker that can't come through.
+  EXPECT_TRUE(chief.exit_code == 69 || chief.exit_code == 124) << chief.err;
   EXPECT_NE(chief.err.find("was damaged on the way"), std::string::npos) << chief.err;
 }
 

@@ -18,7 +18,7 @@ constexpr BadFile kBadClusters[] = {
      "c.yaml:3:3: error: unknown key 'wrokers' in 'cluster' - did you mean 'worker'?"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nbanana: 1\n",
      "c.yaml:2:1: error: unknown key 'banana' (one of job, run_dir, cluster, keys, insecure, "
-     "shared_memory, stream_gradients, transport, launch, "
+     "sessions_max, shared_memory, stream_gradients, transport, launch, "
      "timeouts, durability, metrics, traces, train)"},
     {"cluster: {ps: [a:1], worker: [b:1]}\nbatch_size: 1\n",
      "c.yaml:2:1: error: unknown key 'batch_size' - it belongs in train.data"},

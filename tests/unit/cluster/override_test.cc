@@ -91,8 +91,8 @@ TEST_F(OverrideTest, BadOnesAreReportedUnderTheirOwnName) {
       {"train.optimizer.adagrad.momentum=0.5",
        "unknown key 'momentum' in 'adagrad' - it is a key of train.optimizer.momentum"},
       {"foo=5",
-       "unknown key 'foo' (one of job, run_dir, cluster, keys, insecure, shared_memory, "
-       "stream_gradients, transport, launch, "
+       "unknown key 'foo' (one of job, run_dir, cluster, keys, insecure, sessions_max, "
+       "shared_memory, stream_gradients, transport, launch, "
        "timeouts, "
        "durability, "
        "metrics, traces, train); a key "
