@@ -138,6 +138,8 @@ void addTrainPlaces(std::vector<KeyPlace>& places) {
   places.push_back({&kReplication, trainWith("replication: @"), {{"mode", "sync"}}});
   places.push_back({&kTransfer, trainWith("replication: {transfer: @}"), {}});
   places.push_back(
+      {&kTopology, trainWith("replication: {mode: sync, topology: @}"), {{"hosts", "sum"}}});
+  places.push_back(
       {&kReplication, trainWith("replication: @"), {{"mode", "bounded"}, {"staleness", "1"}}});
   places.push_back({&kPlacement, trainWith("placement: @"), {}});
   places.push_back({&kPartition, trainWith("placement: {partition: @}"), {}});
@@ -290,6 +292,17 @@ void addModelPlaces(std::vector<KeyPlace>& places) {
     const std::string_view loss = table->path.substr(0, table->path.find(','));
     const size_t name = loss.rfind('.') + 1;
     if (!loss.starts_with("train.model.loss.")) continue;
+    if (loss.substr(name) == "tensor") {
+      places.push_back(
+          {table,
+           trainOf("input: {shape: [28, 28, 1]}, graph: {ops: [Reshape: {name: x, inputs: [input], "
+                   "shape: [batch, 784]}, Variable: {name: w, shape: [784, 10], initializer: "
+                   "zeros}, MatMul: {name: logits, inputs: [x, w]}, Mean: {name: own, inputs: "
+                   "[logits]}], output: logits}, loss: {tensor: @}",
+                   digits),
+           {{"name", "own"}}});
+      continue;
+    }
     places.push_back({table,
                       trainOf(fmt::format("input: {{shape: [28, 28, 1]}}, layers: [flatten: {{}}, "
                                           "dense: {{units: 10}}], loss: {{{}: @}}",

@@ -35,7 +35,7 @@ TEST(OptionTable, EveryOptionHasAVerbAndATextInTheHelpOfEach) {
 }
 
 TEST(OptionTable, TheHelpOfAVerbSaysWhatItsOptionsMeanForIt) {
-  EXPECT_THAT(helpOfVerb("init"), StartsWith("dtf-launch init --data FILE"));
+  EXPECT_THAT(helpOfVerb("init"), StartsWith("dtf-launch init FILE"));
   EXPECT_THAT(helpOfVerb("init"), HasSubstr("  --output FILE             -o: the job's file, - is "
                                             "stdout\n"));
   EXPECT_THAT(helpOfVerb("predict"), HasSubstr("-o: write FILE.txt"));
